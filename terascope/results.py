@@ -187,11 +187,6 @@ class Result:
 
         return write_text(self.held, file, format, self.fields)
 
-    def fetch_small(self) -> None:
-        """Keep the rows before their files are removed, if they are few."""
-        if self.name in self._job.parts and self.row_count <= SMALL:
-            _ = self._here
-
     def to_pandas(self) -> pd.DataFrame:
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
@@ -323,23 +318,20 @@ class Results(Mapping[str, Result]):
         with ThreadPoolExecutor(WRITERS) as pool:
             self.written = dict(zip(names, pool.map(write_one, names), strict=True))
         if parts:
-            self._drop_other_parts(folder)
+            # Remove the parts of failed attempts, when nothing is computed any more: after the loss
+            # of an executor Spark reads a source again, with all parts.
+            for name, have in self._job.parts.items():
+                drop_other_parts(folder / file_name(name), [part.path for part in have])
         return self.written
-
-    def _drop_other_parts(self, folder: Path) -> None:
-        """Remove the parts of failed attempts, when nothing is computed any more: after the loss of
-        an executor Spark reads a source again, with all parts.
-        """
-        for name, have in self._job.parts.items():
-            drop_other_parts(folder / file_name(name), [part.path for part in have])
 
     def close(self) -> None:
         """Release the rows that Spark keeps, and the files of these results alone. Small results
         still show their rows then.
         """
         if self._folder is not None:
-            for result in self._results.values():
-                result.fetch_small()
+            for name, result in self._results.items():
+                if name in self._job.parts and result.row_count <= SMALL:
+                    _ = result._here  # kept before its files are removed
             self._folder()
         self._job.close()
 

@@ -36,9 +36,6 @@ from terascope.functions.user import load_functions
 from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, choose_engine
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
-from terascope.physical.settings import (
-    Destination,
-)
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Stream
 from terascope.results import Results
@@ -281,13 +278,17 @@ class Session:
         """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write the
         queries that they can finish.
         """
-        planned = compiled.job_and_split(destination=destination_of(sink))
+        # The rows go to the files of a sink, or to files that are sorted later.
+        is_held = sink is None or sink.format == "held"
+        planned = compiled.job_and_split(destination="rows" if is_held else "files")
         request = self.bindings.engine
         if engine is not None:
             request = replace(request, setting=engine)
         choice = choose_engine(planned[0], request, self.spark_runs)
         if choice.engine == "spark":
-            self._start_spark(progress)
+            if progress is not None and self._spark is None and self._given is None:
+                progress("starting Spark", 0, 1)
+            self._open()
         folder = None
         if sink is None and (choice.engine == "local" or self._has_files_of_spark):
             # What tasks have finished need not be kept, sorted and fetched by further jobs.
@@ -304,11 +305,6 @@ class Session:
         results = Results(compiled, made, lambda: self.spark, planned, folder, choice)
         self._results.append(results)
         return results
-
-    def _start_spark(self, progress: Told | None) -> None:
-        if progress is not None and self._spark is None and self._given is None:
-            progress("starting Spark", 0, 1)
-        self._open()
 
     @property
     def _has_files_of_spark(self) -> bool:
@@ -568,8 +564,3 @@ def read_source(path: Path) -> Source:
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise SourceError(f"cannot read '{path}': {reason}") from problem
-
-
-def destination_of(sink: Sink | None) -> Destination:
-    """The destination of a batch: the files of a sink, or files that are sorted later."""
-    return "rows" if sink is None or sink.format == "held" else "files"

@@ -105,7 +105,7 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
             f"the next tuples of {source.name} close the window, or --until-idle when all is"
             " there; --skew if it is a live source that is this far behind",
         )
-    if is_silent(source, status):
+    if source.silent_seconds > SILENT_HEARTBEATS * patience(status):
         silence = f"has been silent for {readable_seconds(source.silent_seconds)}"
         if source.clock:
             return (
@@ -137,11 +137,6 @@ def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind
         "has no later watermark",
         "nothing, if it is behind for less than a window: the next tuples close it",
     )
-
-
-def is_silent(source: SourceStatus, status: Status) -> bool:
-    """Whether a source gave no tuple for some heartbeats."""
-    return source.silent_seconds > SILENT_HEARTBEATS * patience(status)
 
 
 def patience(status: Status) -> float:

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -198,24 +198,14 @@ def change(state: StreamState, plan: Plan, name: str, text: str) -> int | None:
 def latest_ns(seen: Mapping[str, Seen], plan: Plan) -> int:
     """The largest value of any clock so far."""
     found = [one.quiet_ns for one in seen.values() if one.quiet_ns is not None]
-    found += [one.arrived_ns for one in seen.values()] if has_arrivals_only(plan) else []
-    for scan in scans(plan):
-        for column in scan.columns:
-            if column.clock is None or is_arrival(column.read_from):
-                continue
-            tick = 10**9 // FINENESS[column.clock]
-            for interface in scan.interfaces:
-                value = seen[interface].largest.get(column.read_from) if interface in seen else None
-                if value is not None:
-                    found.append(int((value + 1) * tick))
+    scans = [rel for stream in plan for rel in walk(stream.rel) if isinstance(rel, Scan)]
+    clocks = [(scan, c, c.clock) for scan in scans for c in scan.columns if c.clock is not None]
+    own = [one for one in clocks if not is_arrival(one[1].read_from)]
+    if not own:  # no tuple has a time of its own
+        found += [one.arrived_ns for one in seen.values()]
+    for scan, column, unit in own:
+        for interface in scan.interfaces:
+            value = seen[interface].largest.get(column.read_from) if interface in seen else None
+            if value is not None:
+                found.append(int((value + 1) * (10**9 // FINENESS[unit])))
     return max(found, default=0)
-
-
-def has_arrivals_only(plan: Plan) -> bool:
-    """Whether no tuple has a time of its own."""
-    clocks = {c.read_from for scan in scans(plan) for c in scan.columns if c.clock is not None}
-    return all(map(is_arrival, clocks))
-
-
-def scans(plan: Plan) -> Iterable[Scan]:
-    return (rel for stream in plan for rel in walk(stream.rel) if isinstance(rel, Scan))

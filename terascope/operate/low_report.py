@@ -6,9 +6,9 @@ on (dissertation 4.6). Out: a `LowStatus` for each low-level stream, and the las
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final
 
 from terascope.operate.status import LowStatus, OperatorStatus, Trace
@@ -23,18 +23,6 @@ AT_WORK: Final = ("low level", "slice store")
 """The hops between which a task read its tuples."""
 
 
-@dataclass
-class Done:
-    """The work of one low-level query so far."""
-
-    tuples: int = 0
-    passed: int = 0
-    evicted: int = 0
-    partials: int = 0
-    seconds: float = 0.0
-    """The time of its tasks, for all their queries together."""
-
-
 class LowReporter:
     """Adds up the counters of heartbeats."""
 
@@ -42,7 +30,9 @@ class LowReporter:
         self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]
     ) -> None:
         """`readers`: by low-level stream, the queries above it."""
-        self._done: dict[str, Done] = {}
+        self._done: dict[str, Counter[str]] = {}
+        """By low-level stream: its counters, and the nanoseconds of its tasks, for all their
+        queries together."""
         self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
         self._measures: dict[str, Measure] = {}
         self.follow(streams, readers)
@@ -51,7 +41,7 @@ class LowReporter:
         """Report on another set; streams that stay keep their counters."""
         self._streams = tuple(streams)
         self._readers = readers
-        self._done = {stream.name: self._done.get(stream.name, Done()) for stream in streams}
+        self._done = {stream.name: self._done.get(stream.name, Counter()) for stream in streams}
 
     def ingest(self, report: BatchReport) -> None:
         """Ingest the heartbeats of a batch."""
@@ -69,14 +59,10 @@ class LowReporter:
         times = dict(beat.hops)
         seconds = times.get(AT_WORK[1], 0.0) - times.get(AT_WORK[0], 0.0)
         for place, name in enumerate(beat.queries):
-            if name not in self._done:
-                continue
-            done = self._done[name]
-            done.tuples += counters["tuples"]
-            done.passed += counters["passed"][place]
-            done.evicted += counters["evicted"][place]
-            done.partials += counters["partials"][place]
-            done.seconds += max(0.0, seconds)
+            if name in self._done:
+                done = {kind: counters[kind][place] for kind in ("passed", "evicted", "partials")}
+                done |= {"tuples": counters["tuples"], "ns": round(max(0.0, seconds) * NANOSECONDS)}
+                self._done[name].update(done)
 
     def status(self, report: BatchReport | None) -> tuple[LowStatus, ...]:
         """All low-level streams."""
@@ -89,13 +75,13 @@ class LowReporter:
                 LowStatus(
                     stream.name,
                     self._readers.get(stream.name, ()),
-                    done.tuples,
-                    done.passed,
-                    done.passed / done.tuples if done.tuples else 0.0,
+                    done["tuples"],
+                    done["passed"],
+                    done["passed"] / max(1, done["tuples"]),
                     groups,
-                    done.evicted,
-                    done.partials,
-                    done.seconds * NANOSECONDS / done.tuples if done.tuples else 0.0,
+                    done["evicted"],
+                    done["partials"],
+                    done["ns"] / max(1, done["tuples"]),
                 )
             )
         return tuple(found)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from terascope.analysis.moving import is_number
 from terascope.analysis.watermarks import Watermarks
-from terascope.functions.base import Value
 from terascope.operate.moments import moment_ns
 from terascope.operate.source_report import RunFacts
 from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
@@ -58,10 +57,7 @@ class QueryReporter:
             query: {kept[name] for name in names if name in kept} for query, names in below.items()
         }
         # The same edge is converted after every batch until the next slice closes.
-        self._moment = lru_cache(maxsize=1024)(self._find_moment)
-
-    def _find_moment(self, expr: Expr, value: Value, rel: Rel) -> int | None:
-        return moment_ns(expr, value, rel, self._plan.trees)
+        self._moment = lru_cache(maxsize=1024)(partial(moment_ns, trees=plan.trees))
 
     def status(
         self,
@@ -124,10 +120,9 @@ class QueryReporter:
             stream = self._plan.low[output.low]
             column, rel = epoch_column(stream), read_of(stream)
             if progress.until is None:
-                first = first_open(state, stream.key)
-                return Closed(
-                    next_ns=None if first is None else self._moment(column, first + 1, rel)
-                )
+                groups = (s for s in state.segments if s.stream == stream.key)
+                lows = [int(s.low) for s in groups if s.kind == "groups" and s.low is not None]
+                return Closed(next_ns=self._moment(column, min(lows) + 1, rel) if lows else None)
             return self.reached([(column, progress.until)], rel)
         release = output.release
         bounds = progress.lows(len(release.parts))
@@ -219,12 +214,6 @@ def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> boo
         return False
     pending = (s for s in report.state.segments if s.stream == stream.key and s.kind == "groups")
     return any(segment.has_before(watermark) for segment in pending)
-
-
-def first_open(state: StreamState, key: str) -> int | None:
-    """The first open slice of a stream of groups."""
-    lows = [s.low for s in state.segments if s.stream == key and s.kind == "groups"]
-    return min((int(low) for low in lows if low is not None), default=None)
 
 
 def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:

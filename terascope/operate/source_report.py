@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from terascope.analysis.moving import moved
 from terascope.analysis.order import FINENESS
 from terascope.connectors.arrival import is_arrival
-from terascope.connectors.live import LinkOffset, LinkState, Offset
+from terascope.connectors.live import LinkState, Offset
 from terascope.functions.base import Trend, Value
 from terascope.operate.status import RunStatus, SourceStatus
 from terascope.physical.stream.plan import StreamPlan
@@ -164,6 +164,10 @@ class SourceReporter:
             if isinstance(value := watermark_of(c, seen, skew_ns), int | float)
         }
         main = columns[0] if columns else None
+        # Where values fall, that of a late tuple.
+        disorder = seen.late_behind if main is not None and main.falls else seen.disorder
+        largest_ns = clock_ns(clock, seen.largest)
+        behind_ns = None if largest_ns is None else now_ns - largest_ns
         last_ns = seen.last_tuple_ns if seen.last_tuple_ns is not None else self.pulse.first_ns
         return SourceStatus(
             name,
@@ -179,7 +183,7 @@ class SourceReporter:
             malformed_reasons=dict(seen.malformed),
             skipped_bytes=seen.skipped_bytes,
             unusable_files=dict(seen.files),
-            disorder_observed=0.0 if main is None else disorder_of(main, seen),
+            disorder_observed=0.0 if main is None else disorder.get(main.read_from, 0),
             disorder_declared=0.0 if main is None or main.slope is None else main.slope.band,
             disorder_unit="" if main is None or main.clock is None else main.clock,
             falls=main is not None and main.falls,
@@ -190,7 +194,9 @@ class SourceReporter:
             clock=clock is not None,
             begun=here.begun or seen.tuples > 0,
             replay=bool(here.is_replay),
-            replay_behind_seconds=replay_distance(clock, seen, here, now_ns),
+            replay_behind_seconds=(
+                behind_ns / NANOSECONDS if here.is_replay and behind_ns is not None else None
+            ),
             away=here.is_away,
             waited_for_seconds=self.waited_for(name, report.offset),
             left_behind=here.is_left_behind,
@@ -235,12 +241,6 @@ class SourceReporter:
         return f"no heartbeat for {readable_seconds(age)}"
 
 
-def disorder_of(column: SourceField, seen: Seen) -> float:
-    """The largest distance of a tuple behind a later one; where values fall, of a late tuple."""
-    known = seen.late_behind if column.falls else seen.disorder
-    return known.get(column.read_from, 0)
-
-
 def late_seconds(columns: Sequence[SourceField], seen: Seen) -> float | None:
     """The largest distance of a late tuple behind a closed window, where a clock measures it."""
     found = [
@@ -257,16 +257,6 @@ def late_after_absence(columns: Sequence[SourceField], seen: Seen) -> bool:
         return True
     moments = [clock_ns(column, seen.late_smallest) for column in columns]
     return seen.left_ns is not None and any(m is not None and m < seen.left_ns for m in moments)
-
-
-def replay_distance(
-    clock: SourceField | None, seen: Seen, link: LinkOffset, now_ns: int
-) -> float | None:
-    """The distance of the last tuple of a replay from the wall clock, in seconds."""
-    if not link.is_replay:
-        return None
-    last_ns = clock_ns(clock, seen.largest)
-    return None if last_ns is None else (now_ns - last_ns) / NANOSECONDS
 
 
 def clock_ns(clock: SourceField | None, values: Mapping[str, int | float]) -> int | None:

@@ -22,7 +22,7 @@ from terascope.physical.ownership import Epochs, epoch_of, owned
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import columns_of
-from terascope.plan.rel import ClockUnit, SourceField
+from terascope.plan.rel import ClockUnit
 from terascope.streaming.closing import portion_of
 from terascope.streaming.late import ClosedColumn
 from terascope.streaming.state.state import StreamState
@@ -75,14 +75,11 @@ def stream_epochs(plan: StreamPlan) -> dict[int, Epoch]:
             stream = plan.by_name[query.name]
             (name,) = columns_of(query.keys[query.epoch][1])
             column = next(c for c in stream.scan.columns if c.read_from == name)
+            band = 0 if column.slope is None else column.slope.band
             found[stream.number] = Epoch(
-                stream.key, name, stream.scan.interfaces, band_of(column), column.clock
+                stream.key, name, stream.scan.interfaces, band, column.clock
             )
     return found
-
-
-def band_of(column: SourceField) -> int | float:
-    return 0 if column.slope is None else column.slope.band
 
 
 @dataclass(frozen=True)

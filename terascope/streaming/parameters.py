@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from terascope.analysis.order import FINENESS, Trees
 from terascope.analysis.watermarks import Watermarks
@@ -47,9 +46,6 @@ class Change:
     before: Value
     value: Value
     edge_ns: int
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
 
 
 def with_changes(plan: Plan, changes: Sequence[Change]) -> Plan:

@@ -31,7 +31,9 @@ def partners(plan: StreamPlan) -> dict[str, frozenset[str]]:
     """The partners of each source, by its name."""
     found: dict[str, set[str]] = {i.name: set() for read in plan.job.reads for i in read.interfaces}
     for output in plan.outputs:
-        together = sources_below(plan, output.name)
+        names = streams_below(plan, output.name)
+        scans = [stream.scan for stream in plan.low if stream.name in names]
+        together = {interface for scan in scans for interface in scan.interfaces}
         for name in together:
             found[name] |= together - {name}
     return {name: frozenset(others) for name, others in found.items()}
@@ -49,12 +51,6 @@ def streams_below(plan: StreamPlan, query: str, leaves: Collection[str] | None =
             if name not in ends:
                 pending += [read.stream for read in reads(plan.trees.streams[name])]
     return found
-
-
-def sources_below(plan: StreamPlan, query: str) -> set[str]:
-    """The sources whose tuples a query reads."""
-    names = streams_below(plan, query)
-    return {i for stream in plan.low if stream.name in names for i in stream.scan.interfaces}
 
 
 def liveness_limits(plan: Plan) -> dict[str, float]:

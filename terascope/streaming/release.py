@@ -249,20 +249,14 @@ def released(
     """
     if release.kind != "ordered":
         return streams
-    kept = disjunction(
-        part_of(part, bounds) for part, bounds in zip(release.parts, ranges, strict=True)
-    )
+    pairs = zip(release.parts, ranges, strict=True)
+    kept = disjunction(in_range(part, low, high) for part, (low, high) in pairs)
     tree = streams[release.stream]
     return {**streams, release.stream: filtered(tree, release.node, kept)}
 
 
-def part_of(part: ReleasePart, bounds: Range) -> Expr:
-    """The condition that a row belongs to a part and its value to the range of that part."""
-    within = in_range(part, *bounds)
-    return within if part.only is None else conjunction((part.only, within))
-
-
 def in_range(part: ReleasePart, low: Value, high: Value) -> Expr:
+    """Whether a row belongs to a part and its value to the range of that part."""
     if high is None or low is ALL:
         return FALSE
     reached, beyond = ("<=", ">") if part.descending else (">=", "<")
@@ -273,8 +267,8 @@ def in_range(part: ReleasePart, low: Value, high: Value) -> Expr:
         conditions.append(call(beyond, part.value, literal(high)))
     within = conjunction(conditions)
     if high is ALL and conditions:
-        return disjunction((call("is_null", part.value), within))
-    return within
+        within = disjunction((call("is_null", part.value), within))
+    return within if part.only is None else conjunction((part.only, within))
 
 
 def literal(value: int | float) -> Bound:

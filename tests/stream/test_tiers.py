@@ -81,8 +81,8 @@ def test_windows_that_are_short_have_no_tiers() -> None:
 def test_segments_of_spans() -> None:
     segments = [Segment("s", "rows", 0, "f", 0, 1, 1, low, low + 4) for low in range(0, 40, 5)]
     spans = [SliceSpan(SLICES, 7, 8), SliceSpan(SLICES, 19, 20)]
-    assert [s.low for s in within(segments, spans)] == [5, 15]
-    assert within(segments, []) == []
+    assert [s.low for s in within(segments, spans, SLICES)] == [5, 15]
+    assert list(within(segments, [], SLICES)) == []
 
 
 def test_a_tier_is_a_stream_of_its_own() -> None:

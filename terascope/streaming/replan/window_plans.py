@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -249,11 +249,8 @@ def cluster_to_json(cluster: Cluster) -> dict[str, Any]:
 
 
 def cluster_of(told: Mapping[str, Any]) -> Cluster:
-    return Cluster(tuple(windows_of(told["windows"])), parse_slices(told["slices"]), told["own"])
-
-
-def windows_of(told: Sequence[Sequence[int]]) -> list[Periodic]:
-    return [Periodic(*one) for one in told]
+    windows = tuple(Periodic(*one) for one in told["windows"])
+    return Cluster(windows, parse_slices(told["slices"]), told["own"])
 
 
 def groups_to_json(groups: Groups) -> float | str | None:

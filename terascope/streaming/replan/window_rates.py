@@ -70,7 +70,9 @@ class Measuring:
         progress = report.state.streams.get(self.stream.key)
         until = None if progress is None else progress.until
         reached = None if until is None else int(until) * self.scale
-        if reached is None or report.state.ended or is_before(reached, self.until):
+        if reached is None or report.state.ended:
+            return None
+        if self.until is not None and reached <= self.until:
             return None
         before, self.until = self.until, reached
         tuples, self.passed = self.passed, 0
@@ -112,10 +114,6 @@ class Measuring:
         if self.keys and tuples and len(known) == len(self.closings):
             groups = fitted(tuples / slices, sum(known) / slices)
         return TupleTraffic(rate, groups)
-
-
-def is_before(reached: int, until: int | None) -> bool:
-    return until is not None and reached <= until
 
 
 def passed_by(stream: str, beats: Iterable[Heartbeat]) -> int:

@@ -328,18 +328,12 @@ class StateMigration:
             return StreamProgress(since=since, kept_from=self._unseen(stream, stream.kept_by))
         replaced = self._replaced(stream)
         if replaced and stream.sliced is not None:
-            # Closed slices stay closed; open ones continue, in slices of both kinds.
-            known = [end for one in replaced if (end := self._closed_time(one)) is not None]
+            # What was closed stays closed; what was open goes on, in slices of both kinds.
+            before = ((one.sliced, self._before.streams[one.key].until) for one in replaced)
+            known = [s.closed_before(end) for s, end in before if s is not None and end is not None]
             until = stream.sliced.value_at(max(known)) if known else None
             return StreamProgress(until=until, since=since, goes_on=True)
         return StreamProgress(until=since, since=since)
-
-    def _closed_time(self, stream: LowStream) -> int | None:
-        """The time before which all slices of a stream of the checkpoint were closed."""
-        until = self._before.streams[stream.key].until
-        if until is None or stream.sliced is None:
-            return None
-        return stream.sliced.closed_before(until)
 
     def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
         """The first value of a column that no tuple read so far has."""

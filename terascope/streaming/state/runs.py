@@ -78,7 +78,8 @@ class Run:
             raise StreamError(f"{self.set_name} writes no files; start it with --output DIR")
         folder = Path(self.output) / escaped(name)
         if self.streams or not (folder / MANIFEST).exists():
-            names = [*self.streams, *self.internal] or written_below(Path(self.output))
+            written = Path(self.output).glob(f"*/{MANIFEST}")
+            names = [*self.streams, *self.internal] or [path.parent.name for path in written]
             known = ", ".join(sorted(names)) or "none"
             raise StreamError(f"{self.set_name} has no stream '{name}'; it has: {known}")
         return folder
@@ -91,10 +92,6 @@ class Run:
 @cache
 def adapter() -> TypeAdapter[Run]:
     return TypeAdapter(Run)
-
-
-def written_below(output: Path) -> list[str]:
-    return [path.parent.name for path in output.glob(f"*/{MANIFEST}")]
 
 
 # ---- processes -----------------------------------------------------------------------------------

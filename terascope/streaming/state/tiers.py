@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from terascope.functions.slices import SliceVector
-from terascope.physical.stream.slice_streams import SliceValue
 from terascope.physical.stream.windows import Length
 from terascope.streaming.state.segments import Segment
 
@@ -85,19 +84,13 @@ class Built:
                     yield SliceSpan(tier, end - tier, end)
 
 
-def within(segments: Iterable[Segment], spans: Iterable[SliceSpan]) -> list[Segment]:
-    """The segments of one tier that may have rows of one of the spans."""
-    begins = sorted(span.start for span in spans)
-    if not begins:
-        return []
-    sliced = ((s, s.low, s.high) for s in segments)
-    return [
-        segment
-        for segment, low, high in sliced
-        if low is not None and high is not None and any_between(begins, low, high)
-    ]
-
-
-def any_between(values: Sequence[int], low: SliceValue, high: SliceValue) -> bool:
-    place = bisect_left(values, low)
-    return place < len(values) and values[place] <= high
+def within(
+    segments: Iterable[Segment], spans: Iterable[SliceSpan], tier: Length
+) -> Iterator[Segment]:
+    """The segments of a tier that may have something of one of the spans."""
+    begins = sorted(span.start for span in spans if span.tier == tier)
+    for segment in segments:
+        if segment.low is not None and segment.high is not None:
+            place = bisect_left(begins, segment.low)
+            if place < len(begins) and begins[place] <= segment.high:
+                yield segment

@@ -107,7 +107,7 @@ class Pieces:
     def of(self, spans: Sequence[SliceSpan]) -> Pieces:
         """The pieces of some spans."""
         leaves = {
-            tier: with_segments(leaf, [span for span in spans if span.tier == tier])
+            tier: replace(leaf, segments=tuple(within(leaf.segments, spans, tier)))
             for tier, leaf in self.leaves.items()
         }
         return replace(self, leaves=leaves, spans=tuple(spans))
@@ -154,10 +154,6 @@ class Pieces:
             return self._ends.get(start, start)
         vector = self.family.vector
         return vector.end(start) if vector.start(start) == start else start
-
-
-def with_segments(leaf: StoredStream, spans: Sequence[SliceSpan]) -> StoredStream:
-    return replace(leaf, segments=tuple(within(leaf.segments, spans)))
 
 
 @dataclass(frozen=True)
