@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from terascope.functions.casts import cast_value
-from terascope.operate.showing import SHOWN, internal_streams, shown_name
+from terascope.operate.control_requests import SHOWN, internal_streams, shown_name
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.stream.plan import StreamPlan
 from terascope.pipeline import Compiled

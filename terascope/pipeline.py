@@ -25,7 +25,7 @@ from terascope.diagnostic import Diagnostic, QueryError, Source, SourceError, Sp
 from terascope.files import output_mode
 from terascope.functions.registry import Functions
 from terascope.local.choice import EngineRequest
-from terascope.operate.showing import with_shown
+from terascope.operate.control_requests import with_shown
 from terascope.optimize.driver import optimize
 from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.job import Job

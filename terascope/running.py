@@ -32,6 +32,7 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.operate.callback import Callback, CallbackSink
 from terascope.operate.control_requests import (
+    SHOWN,
     ControlRequest,
     apply_request,
     changes_of,
@@ -43,7 +44,6 @@ from terascope.operate.control_requests import (
 from terascope.operate.notices import Notices
 from terascope.operate.reporting import Reporter, Supervised
 from terascope.operate.server import StatusServer
-from terascope.operate.showing import SHOWN
 from terascope.operate.source_report import RunFacts
 from terascope.operate.status import CallStatus, RunStatus, Status
 from terascope.operate.subscription import Subscription

@@ -33,8 +33,7 @@ def tail(
     also reads what a run that is over has written.
     """
     from terascope.cli.row_printer import RowPrinter
-    from terascope.operate.control_requests import rows_folder
-    from terascope.operate.showing import SHOWN
+    from terascope.operate.control_requests import SHOWN, rows_folder
     from terascope.operate.subscription import Subscription, start_of_last
     from terascope.streaming.state.runs import find_run
 

@@ -1,10 +1,12 @@
-"""Control requests: changes that users request from a running set.
+"""Control requests: what people ask of a running set.
 
 A request is a JSON file in the control folder of the run: another value of a parameter (`terascope
-set`), or the rows of a stream that the set does not emit (`terascope tail`). The run applies all
+set`), or the rows of a stream that the set does not deliver (`terascope tail`). The run applies all
 pending requests to its state between two batches. A parameter changes at a slice edge behind
 everything that was read so far, so that no window is computed with two values. Changes are in the
-checkpoint: a run that resumes from it has them, too.
+checkpoint: a run that resumes from it has them, too. An internal stream that is requested becomes a
+visible copy of it and of all streams that it reads, so that the planning of the other streams does
+not change: for the engine a copy is a new query, which begins with its first whole slice.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +25,8 @@ from terascope.connectors.arrival import is_arrival
 from terascope.diagnostic import StreamError
 from terascope.functions.base import Value
 from terascope.functions.casts import cast_value
-from terascope.operate.showing import internal_streams
-from terascope.plan.plan import Parameter, Plan
-from terascope.plan.rel import Scan, walk
+from terascope.plan.plan import Parameter, Plan, Stream
+from terascope.plan.rel import Read, Rel, Scan, inputs, walk, with_inputs
 from terascope.streaming.parameters import Change, decides_time, next_edge
 from terascope.streaming.state.runs import (
     MANIFEST,
@@ -46,6 +47,9 @@ POLL_SECONDS: Final = 0.1
 
 MOST_CHANGES: Final = 8
 """The most changes that a state keeps; earlier ones precede every open slice."""
+
+SHOWN: Final = "#shown"
+"""The end of the name of a copy; no query can have such a name."""
 
 
 @dataclass(frozen=True)
@@ -209,3 +213,36 @@ def latest_ns(seen: Mapping[str, Seen], plan: Plan) -> int:
             if value is not None:
                 found.append(int((value + 1) * (10**9 // FINENESS[unit])))
     return max(found, default=0)
+
+
+def internal_streams(plan: Plan) -> list[str]:
+    """The names of streams that a user has written and that are not emitted."""
+    return [stream.name for stream in plan if not stream.visible and stream.text]
+
+
+def shown_name(name: str) -> str:
+    return name + SHOWN
+
+
+def with_shown(plan: Plan, names: Collection[str]) -> Plan:
+    """The plan that also emits these internal streams."""
+    copies: dict[str, Stream] = {}
+
+    def copied(name: str) -> str:
+        copy = shown_name(name)
+        if copy not in copies:
+            stream = plan[name]
+            rel = over_copies(stream.rel)
+            copies[copy] = replace(stream, name=copy, rel=rel, visible=name in names)
+        return copy
+
+    def over_copies(rel: Rel) -> Rel:
+        if isinstance(rel, Read):
+            return replace(rel, stream=copied(rel.stream))
+        parts = inputs(rel)
+        return with_inputs(rel, tuple(map(over_copies, parts))) if parts else rel
+
+    for name in internal_streams(plan):
+        if name in names:
+            copied(name)
+    return replace(plan, streams=(*plan.streams, *copies.values())) if copies else plan

@@ -33,8 +33,8 @@ from terascope.physical.job import SourceRead
 from terascope.spark.catalyst.frame import in_places, place, spark_type
 from terascope.spark.catalyst.operands import Operand, null, number
 from terascope.spark.catalyst.operators import floor_divide
+from terascope.spark.engine import META
 from terascope.spark.session import is_alive
-from terascope.spark.source import META
 from terascope.types import INT_MAX, Type, value_range
 
 FAULT_BITS = 4

@@ -1,7 +1,10 @@
 """The engine of Spark: reading tasks and merging tasks as jobs, the exchange as a shuffle.
 
-In: the passes of the executor (terascope.execute.low_level). Out: their reports, and Frames of the
-low-level streams for the high level.
+In: the passes that the executor (terascope.execute.low_level) asks for. Out: their reports, and
+Frames of the low-level streams for the high level. A read whose low level is not native is a
+DataFrame of its columns c0, c1, ... and a last column `#meta`. Tuples have a NULL there; the last
+row of every partition has nothing but `#meta`, the JSON of what reading it saw (bytes, tuples,
+malformed ones, how far time moved), so that the counts come with the one pass over the data.
 """
 
 from __future__ import annotations
@@ -12,21 +15,27 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
+from terascope.connectors.base import ReadReport, Split, arrow_type
+from terascope.connectors.registry import read_split
 from terascope.execute.delivery import Outgoing
 from terascope.execute.leftovers import LeftoverJoin
 from terascope.execute.merging_task import Merging
-from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
+from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
+from terascope.execute.reports import Reports, add_report, note_clocks, reports_to_json
 from terascope.execute.results.parts import Part
-from terascope.execute.rows.steps import plain_column
+from terascope.execute.rows.steps import admitted, plain_column
 from terascope.execute.task_reports import ReportFilter
 from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.bundles import bundles
 from terascope.physical.delivery import Target
+from terascope.physical.job import SourceRead
 from terascope.plan.rel import Field
-from terascope.spark.catalyst.frame import Frame, place, schema_of
+from terascope.spark.catalyst.frame import Frame, place, schema_of, spark_type
 from terascope.spark.mistakes import in_worker
 from terascope.spark.passing import (
     OUTGOING,
@@ -40,15 +49,17 @@ from terascope.spark.passing import (
     frame_pass,
     packed_pairs,
     plain_pass,
+    task_frame,
     to_arrow,
 )
 from terascope.spark.session import parallelism
-from terascope.spark.source import source_frame
 from terascope.spark.write import TOLD, told_batch
 
 EXCHANGE_BYTES: Final = 256 << 20
 """The most bytes of partial groups for PySpark's own exchange, which holds many rows at a time; the
 exchange of DataFrames holds one."""
+
+META = "#meta"
 
 
 @dataclass
@@ -157,3 +168,44 @@ def unpacked(
                 pairs = zip(rows.columns, fields, strict=True)
                 columns = [plain_column(column, f.type) for column, f in pairs]
                 yield pa.RecordBatch.from_arrays(columns, names)
+
+
+def source_frame(spark: SparkSession, reading: SourceRead | NativeRead, tasks: int) -> DataFrame:
+    """The tuples of a read with `#meta` rows, or its low level's output; not computed yet."""
+    if isinstance(reading, NativeRead):
+        native = [partial(low_batches, reading, one) for one in native_bundles(reading, tasks)]
+        return task_frame(spark, native, OUTGOING)
+    plain = [partial(read_bundle, reading, splits) for splits in bundles(reading.splits, tasks)]
+    return task_frame(spark, plain, read_schema(reading))
+
+
+def read_schema(read: SourceRead) -> T.StructType:
+    fields = [T.StructField(place(i), spark_type(c.type)) for i, c in enumerate(read.columns)]
+    return T.StructType([*fields, T.StructField(META, T.StringType())])
+
+
+# ---- in the worker -------------------------------------------------------------------------------
+
+
+def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema(
+        [(place(i), arrow_type(c.type)) for i, c in enumerate(read.columns)] + [(META, pa.string())]
+    )
+    reports: Reports = {}
+    for split in splits:
+        report = ReadReport()
+        for batch in read_split(split, read.columns, report):
+            note_clocks(batch, read.clocks, report)
+            if read.predicate is not None:
+                batch = admitted(batch, read.predicate)
+            if batch.num_rows:
+                empty = pa.nulls(batch.num_rows, pa.string())
+                yield pa.RecordBatch.from_arrays([*batch.columns, empty], schema=schema)
+        add_report(reports, split.interface, report)
+    told = pa.array([reports_to_json(reports)], pa.string())
+    nothing = [pa.nulls(1, arrow_type(c.type)) for c in read.columns]
+    yield pa.RecordBatch.from_arrays([*nothing, told], schema=schema)
+
+
+def low_batches(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:
+    return map(to_arrow, low_rows(reading, bundle))

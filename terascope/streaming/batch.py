@@ -29,8 +29,7 @@ from terascope.streaming.closing import (
     scan_watermarks,
     scattered,
 )
-from terascope.streaming.context import RunContext
-from terascope.streaming.engine import Report, StreamEngine
+from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.streaming.partners import pass_by
 from terascope.streaming.release import Releasing, run_due
@@ -44,7 +43,7 @@ from terascope.streaming.state.state import (
     unpacked_offset,
 )
 from terascope.streaming.stored_rows import StoredStream, state_fields, state_stream
-from terascope.streaming.tasks.close import CloseSlices
+from terascope.streaming.tasks.read import CloseSlices
 from terascope.streaming.tasks.work import DueMerge
 
 NO_LIMIT = 1 << 62

@@ -1,23 +1,40 @@
-"""The context of all micro-batches of a running set: its plan, its folders, its results."""
+"""The surroundings of a micro-batch: its run, its engine, and the expiry of stored rows.
+
+A `RunContext` holds the plan, the folders and the results that all batches of a run share. A
+`StreamEngine` runs the tasks of a batch and computes the queries that are not placed in tasks:
+Spark is the engine of the product (terascope.spark.stream.engine); tests drive streams with a plain
+one. `Expiry` drops the rows of the store that no query will read again, after every batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
+from terascope.analysis.moving import ALL
+from terascope.analysis.retention import Leaf, epoch_retention_bounds, retention_bounds
+from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
-from terascope.physical.stream.plan import StreamPlan
+from terascope.physical.stream.plan import RunningStream, StreamOutput, StreamPlan
+from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import Aggregate
+from terascope.plan.rel import Aggregate, Rel, Running
 from terascope.streaming.closing import furthest
-from terascope.streaming.engine import HighLevel, StreamEngine
 from terascope.streaming.state.manifest import GrowingResult
-from terascope.streaming.state.retention import Expiry
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Layouts, Segment, Stored
 from terascope.streaming.state.state import StateFolder, StreamState
-from terascope.streaming.stored_rows import StoredRows, stored_leaves
+from terascope.streaming.state.tiers import base_stream
+from terascope.streaming.stored_rows import StoredRows, StoredStream, stored_leaves
+
+Report: TypeAlias = tuple[str, str]
+"""A line that a task reports to the driver: its kind (`part`, `segment`, `heartbeat`, ..) and its
+text."""
+TaskWork: TypeAlias = Callable[[], Iterator[Report]]
+"""The work of one task. It is sent to the task, and yields its reports there."""
 
 
 @dataclass(frozen=True)
@@ -57,3 +74,118 @@ class RunContext:
         leaves = stored_leaves(self.plan, segments)
         parameters = self.plan.job.parameters
         return engine.high_level(self.stored_rows(state), leaves, parameters, self.horizons(state))
+
+
+class HighLevel(Protocol):
+    """Computes relations over stored rows."""
+
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> Any:
+        """The rows of a query, computed only when `StreamEngine.write` gets them."""
+        ...
+
+    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
+        """The largest value of a column that is below another value."""
+        ...
+
+    def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
+        """The last epoch of a running aggregate with tuples; None: there is none."""
+        ...
+
+    def running_step(
+        self,
+        running: RunningStream,
+        alive: StoredStream,
+        low: int | None,
+        until: int,
+        trees: Mapping[str, Rel],
+        store: Path,
+    ) -> list[Report]:
+        """Compute the epochs of a running aggregate from `low` up to, and without, `until`."""
+        ...
+
+
+class StreamEngine(Protocol):
+    def run_tasks(self, work: Sequence[TaskWork]) -> list[Report]:
+        """Run every piece of work in a task of its own, and return all reports."""
+        ...
+
+    def high_level(
+        self,
+        stored: StoredRows,
+        leaves: Mapping[str, StoredStream],
+        parameters: Parameters,
+        horizons: Horizons,
+    ) -> HighLevel:
+        """The high level over stored streams, by name."""
+        ...
+
+    def write(self, queries: Sequence[Any]) -> list[Part]:
+        """Compute queries of the high level together, and write their parts."""
+        ...
+
+
+class Expiry:
+    """Drops expired segments after every batch; a batch that is run again starts from an earlier
+    state.
+    """
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self._plan = plan
+        self._moved: list[tuple[object, ...]] | None = None
+        self._least: dict[str, Value] = {}
+
+    def __call__(self, state: StreamState) -> None:
+        moved = [progress.moved for progress in (*state.queries.values(), *state.streams.values())]
+        if moved != self._moved:  # asking everybody takes longer than most batches have
+            self._moved, self._least = moved, retained_from(self._plan, state)
+        least = self._least
+
+        def is_over(segment: Segment) -> bool:
+            stream = base_stream(segment.stream)
+            if segment.kind != "rows" or stream not in least:
+                return False
+            bound = least[stream]
+            return bound is ALL or (bound is not None and segment.ends_before(bound))
+
+        state.segments = [s for s in state.segments if not is_over(s)]
+        for key, bound in least.items():
+            state.streams[key].kept_from = None if bound is ALL else bound
+
+
+def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
+    """By the key of a stream: the earliest slice that a query will read again."""
+    keys, kept_by = plan.leaves, plan.kept_by
+    falling = {stream.name for stream in plan.low if stream.descending}
+    least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
+    found: list[tuple[Leaf, Value]] = []
+    for output in plan.outputs:
+        if output.release is None or output.release.kind == "at_once":
+            continue
+        progress = state.queries[output.name]
+        values = (
+            [ALL] * len(output.release.parts)
+            if progress.ended
+            else progress.lows(len(output.release.parts))
+        )
+        if progress.ended and output.release.kind != "ordered":
+            continue
+        found += retention_bounds(output.release, values, plan.trees, keys, kept_by).items()
+    for running in plan.running:
+        one = state.streams[running.key]
+        if not one.ended:
+            found += epoch_retention_bounds(
+                running.rel, one.until, plan.trees, keys, kept_by
+            ).items()
+    for leaf, value in found:
+        if isinstance(leaf, str):
+            sign = -1 if leaf in falling else 1
+            least[keys[leaf]] = smaller(least[keys[leaf]], value, sign)
+    return least
+
+
+def smaller(a: Value, b: Value, sign: int) -> Value:
+    """The earlier of two bounds, as the store has them; None is before all."""
+    if a is None or b is None:
+        return None
+    other = b if b is ALL else sign * b
+    return other if a is ALL else a if other is ALL else min(a, other)

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from terascope.diagnostic import OutputError
 from terascope.execute.results.parts import Part
 from terascope.streaming.batch import MicroBatch
-from terascope.streaming.context import RunContext
-from terascope.streaming.engine import Report, StreamEngine
+from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.state.crash import crash_here
 from terascope.streaming.state.state import StreamState

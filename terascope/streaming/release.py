@@ -25,8 +25,7 @@ from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.build import FALSE, call, conjunction, disjunction
 from terascope.plan.expr import Bound, Col, Expr
 from terascope.plan.rel import WEND, Aggregate, Filter, PlanMistake, Rel, inputs, with_inputs
-from terascope.streaming.context import RunContext
-from terascope.streaming.engine import HighLevel, Report, StreamEngine
+from terascope.streaming.context import HighLevel, Report, RunContext, StreamEngine
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import BUILT_AT_ONCE

@@ -10,8 +10,13 @@ import pytest
 
 from terascope import Session
 from terascope.diagnostic import StreamError
-from terascope.operate.control_requests import apply_request, pending_requests, rows_folder
-from terascope.operate.showing import SHOWN, internal_streams
+from terascope.operate.control_requests import (
+    SHOWN,
+    apply_request,
+    internal_streams,
+    pending_requests,
+    rows_folder,
+)
 from terascope.pipeline import Compiled
 from terascope.running import planned_stream
 from terascope.streaming.state.runs import MANIFEST, Run, RunFolder, birth

@@ -24,7 +24,7 @@ from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows, sort_key
 from terascope.spark.write import Writing
-from terascope.streaming.engine import Report, TaskWork
+from terascope.streaming.context import Report, TaskWork
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 from tests.properties.plain_running import plain_furthest, plain_step
 

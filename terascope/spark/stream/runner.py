@@ -31,7 +31,7 @@ from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import ForeachBatch
 from terascope.spark.stream.source import Samples, StreamSource, stream_frame
-from terascope.streaming.context import RunContext
+from terascope.streaming.context import Expiry, RunContext
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.late import LATE, kept_fields
 from terascope.streaming.ownership import stream_epochs
@@ -42,7 +42,6 @@ from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.resume import resumed_state
-from terascope.streaming.state.retention import Expiry
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Stored
 from terascope.streaming.state.state import StateFolder, StreamState

@@ -34,9 +34,15 @@ from terascope.streaming.replan.samples import (
     SliceSamples,
     TupleSample,
 )
-from terascope.streaming.replan.sharing_costs import TrafficStatistics
 from terascope.streaming.replan.sharing_status import TreeStatus
-from terascope.streaming.replan.tree_choice import Comparison, Patience, allowed, compared, watches
+from terascope.streaming.replan.tree_choice import (
+    Comparison,
+    Patience,
+    TrafficStatistics,
+    allowed,
+    compared,
+    watches,
+)
 from terascope.streaming.replan.tree_plans import (
     Grafted,
     PlannedSharing,

@@ -30,7 +30,7 @@ from terascope.physical.delivery import Sink
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.windows import Length, StoredWindows, WindowFamily
-from terascope.streaming.engine import Report
+from terascope.streaming.context import Report
 from terascope.streaming.state.segments import SegmentWriter, Stored
 from terascope.streaming.state.tiers import (
     MOST_EDGES,

@@ -29,7 +29,7 @@ from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.stream.row_pipelines import PipelineInput, RowPipelines
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
-from terascope.streaming.engine import Report
+from terascope.streaming.context import Report
 from terascope.streaming.state.manifest import RowFormat
 from terascope.streaming.state.row_files import reordered
 from terascope.streaming.stored_rows import StoredRows, StoredStream
