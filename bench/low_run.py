@@ -58,7 +58,7 @@ def prepared(job: Job) -> Job:
     for stream in feeding(job):
         groups = outputs[stream].groups
         assert groups is not None
-        assemble_kernel(groups.shape)
+        assemble_kernel(groups.shape).compile()
     return job
 
 

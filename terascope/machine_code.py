@@ -51,20 +51,23 @@ loaded: list[tuple[str, str, tuple[Any, ...]]] = []
 (terascope.kernels.codegen.preload)."""
 
 compiling = Lock()
-"""A thread that is done forbids a kernel to compile more: no other may be about to."""
+"""While a kernel may be compiled, no thread may call it: numba would take arguments of another type
+for a reason to compile it once more. So no thread compiles a kernel that another has compiled."""
 
 
 def compile_for(function: Any, *signature: Any) -> Any:
     """Compile a generated kernel for one signature, or load the code of an earlier process. The
     text of another query may be the same over columns of other types.
     """
-    if signature not in function.signatures:
-        with compiling:
+    if signature in function.signatures:
+        return function
+    with compiling:
+        if signature not in function.signatures:  # another thread may have been faster
             function.disable_compile(False)
             function.compile(signature)
             function.disable_compile()
-        made = function.py_func
-        loaded.append((made.__module__, made.__qualname__, signature))
+            made = function.py_func
+            loaded.append((made.__module__, made.__qualname__, signature))
     return function
 
 

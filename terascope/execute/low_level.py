@@ -77,8 +77,8 @@ def prepare_kernels(planned: Deliveries, tell: Progress, processes: int) -> None
         prepare(plan, lambda made, total: tell("compiling kernels", made, total), processes)
         tell("compiling kernels", done + 1, len(plans))
     for target in planned.targets.values():
-        if target.feeds and target.groups is not None:
-            assemble_kernel(target.groups.shape)
+        if target.feeds and target.groups is not None and any(plan.compiled for plan in plans):
+            assemble_kernel(target.groups.shape).compile()
     report_used()
 
 

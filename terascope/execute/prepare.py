@@ -73,7 +73,7 @@ def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
 def prepare_windows(slices: Regroup, tell: Told) -> None:
     """Compile the kernels that assemble windows from closed slices."""
     prepare(LowPlan((), (), (slices.query,)), tell)
-    assemble_kernel(group_fields(slices.query).shape)
+    assemble_kernel(group_fields(slices.query).shape).compile()
 
 
 def node_uses(
@@ -134,7 +134,7 @@ def make(use: Use, shape: Shape) -> None:
         case "insert":
             insert_kernel(shape)
         case "merge":
-            combine_kernel(shape)
+            combine_kernel(shape).compile()
         case "direct_mapped" | "second_chance" | "lru":
             bounded_kernels(shape, use)
         case _:

@@ -18,6 +18,7 @@ from terascope.execute.rows.regroup import Regrouping
 from terascope.execute.rows.windows import Sequences
 from terascope.files import CACHE_VARIABLE
 from terascope.functions.slots import SUM_INT
+from terascope.kernels.codegen import generated_modules
 from terascope.kernels.codegen.generated_modules import cache_folder, load_module
 from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
@@ -49,6 +50,7 @@ ENOUGH = 1 << 30
 @pytest.fixture(autouse=True)
 def _kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
+    monkeypatch.setattr(generated_modules, "FEW_ROWS", -1)  # nothing is interpreted
     forget_kernels()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.codegen.preload import report_used
 from terascope.kernels.tables.slots import Shape
-combine_kernel(Shape(1, ()))
+combine_kernel(Shape(1, ())).compile()
 
 report_used()
 report_used()
@@ -28,7 +28,7 @@ preload.load_used()
 print(len(loaded), loaded[-1][1], any(name.startswith("terascope_kernel_") for name in sys.modules))
 from terascope.kernels.merge.merge_source import combine_kernel
 from terascope.kernels.tables.slots import Shape
-combine_kernel(Shape(1, ()))
+combine_kernel(Shape(1, ())).compile()
 print(len(loaded))
 preload.report_used()
 """

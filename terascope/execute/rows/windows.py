@@ -85,7 +85,8 @@ class Sequences:
         """
         shape = self._fields.shape
         since = -(-since // window.slide) * window.slide
-        assemble = assemble_kernel(shape)
+        overlapping = window.range // window.slide + 1
+        assemble = assemble_kernel(shape).over(len(self._rows) * overlapping)
         room, group = OUTPUT_ROWS, 0
         while group < len(self._edges) - 1:
             out, wends = np.empty((room, shape.stride), np.int64), np.empty(room, np.int64)

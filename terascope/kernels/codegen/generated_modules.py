@@ -3,6 +3,9 @@
 In: the Python source of a kernel module, generated for a query set. Out: the module, its functions
 compiled by numba. The source is written to a cache folder under the hash of its text, so that
 numba's own on-disk cache finds the machine code of an earlier run, in whatever process or task.
+
+Compiling takes about a second, longer than Python takes for a few hundred rows: a `GeneratedKernel`
+that nobody has compiled is interpreted as long as its rows are few.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ import importlib.util
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numba
+import numpy as np
 
 from terascope.files import private_cache
 from terascope.machine_code import compile_for
@@ -35,6 +40,16 @@ inner = njit(nogil=True, error_model="numpy", _nrt=False)
 inlined = njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 """
 PREFIX = "terascope_kernel_"
+INTERPRETED = """import math
+
+import numpy as np
+
+
+def kernel(function):
+    return function
+"""
+FEW_ROWS: Final = 500
+"""Rows that a process interprets; each takes tens of microseconds."""
 
 
 def cache_folder() -> Path | None:
@@ -83,3 +98,52 @@ def load_module(source: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+class GeneratedKernel:
+    """One function of a generated source, as machine code or, for few rows, interpreted."""
+
+    def __init__(self, source: str, function: str, *signature: Any) -> None:
+        self._source, self._function, self._signature = source, function, signature
+        self._compiled: Callable[..., Any] | None = None
+        self._interpreted: Callable[..., Any] | None = None
+        self._rows = 0
+
+    def compile(self) -> Callable[..., Any]:
+        """The function as machine code, compiled now unless an earlier process did."""
+        if self._compiled is None:
+            made = getattr(load_module(self._source), self._function)
+            self._compiled = compile_for(made, *self._signature)
+        return self._compiled
+
+    def over(self, rows: int) -> Callable[..., Any]:
+        """The function to call for so many rows."""
+        if self._compiled is not None:
+            return self._compiled
+        self._rows += rows
+        if self._rows > FEW_ROWS or is_kept(self._source):
+            return self.compile()
+        if self._interpreted is None:
+            self._interpreted = interpreted(self._source, self._function)
+        return self._interpreted
+
+
+def is_kept(source: str) -> bool:
+    """Whether some process has compiled this source, or is about to."""
+    folder = cache_folder()
+    return (
+        folder is not None
+        and (folder / f"{module_name(HEADER.format(cached=True) + source)}.py").exists()
+    )
+
+
+def interpreted(source: str, function: str) -> Callable[..., Any]:
+    """A function of a generated source as it stands. Integers wrap around as in machine code."""
+    made: dict[str, Any] = {}
+    exec(compile(INTERPRETED + source, "<generated>", "exec"), made)
+
+    def call(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return made[function](*args)
+
+    return call

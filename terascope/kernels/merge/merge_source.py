@@ -10,23 +10,16 @@ the whole sum decides whether it fits 64 bits, not the order in which its parts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.hashing import table_hash
-from terascope.kernels.codegen.generated_modules import load_module
-from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.kernels.codegen.generated_modules import GeneratedKernel
 from terascope.kernels.tables.slots import Shape, view
-from terascope.machine_code import INTEGER, compile_for, output
-
-Combine: TypeAlias = Callable[[Ints, NDArray[np.float64], int, int, Codes], int]
-"""(rows, the same as FLOATs, start, end, places) -> where the groups of these rows end now."""
+from terascope.machine_code import INTEGER, output
 
 
 @dataclass(frozen=True)
@@ -73,11 +66,13 @@ class WideShape:
 
 
 @cache
-def combine_kernel(shape: Shape) -> Combine:
-    module = load_module(combine_source(WideShape(shape)))
+def combine_kernel(shape: Shape) -> GeneratedKernel:
+    """The function `combine(rows, the same as FLOATs, start, end, places)`. It returns where the
+    groups of these rows end now.
+    """
     rows, floats = output(np.int64, 2), output(np.float64, 2)
-    kernel = compile_for(module.combine, rows, floats, INTEGER, INTEGER, output(np.int32))
-    return cast(Combine, kernel)
+    signature = rows, floats, INTEGER, INTEGER, output(np.int32)
+    return GeneratedKernel(combine_source(WideShape(shape)), "combine", *signature)
 
 
 def combine_source(wide: WideShape) -> str:

@@ -72,9 +72,11 @@ class MergeTable:
         """Combine a part; return its number of groups."""
         start = part * self.capacity
         end = start + int(self.fills[part])
-        kept = self._kernel(self.rows, self.rows.view(np.float64), start, end, self._places)
-        self.fills[part] = kept - start
-        return kept - start
+        combine = self._kernel.over(end - start)
+        kept = combine(self.rows, self.rows.view(np.float64), start, end, self._places)
+        groups = int(kept - start)
+        self.fills[part] = groups
+        return groups
 
     def grow(self) -> None:
         rows, fills, capacity, room = self.rows, self.fills, self.capacity, self._next_rows()

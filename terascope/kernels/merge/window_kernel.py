@@ -15,38 +15,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TypeAlias, TypeGuard, cast
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.slots import RANGE, Fold, SlotKind
-from terascope.kernels.codegen.generated_modules import load_module
+from terascope.kernels.codegen.generated_modules import GeneratedKernel
 from terascope.kernels.tables.slots import Shape, view
-from terascope.machine_code import INTEGER, column, compile_for, output
+from terascope.machine_code import INTEGER, column, output
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-Assemble: TypeAlias = Callable[..., tuple[int, int, bool]]
-"""(rows, the same as FLOATs, starts, ends, edges, first, range, slide, since, until, out, the same
-as FLOATs, wends, stack, the same as FLOATs): the windows of the groups from `first` on, as many as
-there is surely room for, of those that end at `since` or later, which is a multiple of the slide,
-and before `until`. The first group that was left, how many rows there are, and whether a sum
-overflowed. `edges`: where the rows of each group begin. `stack` has a row for each slice of the
-largest group: the state, and the slots."""
 
 
 @cache
-def assemble_kernel(shape: Shape) -> Assemble:
-    module = load_module(assemble_source(shape))
-    rows, floats = output(np.int64, 2), output(np.float64, 2)
-    ints = column(np.int64)
-    kernel = compile_for(
-        module.assemble, rows, floats, ints, ints, ints,
-        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER,
-        rows, floats, output(np.int64), rows, floats,
-    )  # fmt: skip
-    return cast(Assemble, kernel)
+def assemble_kernel(shape: Shape) -> GeneratedKernel:
+    """The function `assemble(rows, the same as FLOATs, starts, ends, edges, first, range, slide,
+    since, until, out, the same as FLOATs, wends, stack, the same as FLOATs)`: the windows of the
+    groups from `first` on, as many as there is surely room for, of those that end at `since` or
+    later, which is a multiple of the slide, and before `until`. It returns the first group that was
+    left, how many rows there are, and whether a sum overflowed. `edges`: where the rows of each
+    group begin. `stack` has a row for each slice of the largest group: the state, and the slots.
+    """
+    rows, floats, ints = output(np.int64, 2), output(np.float64, 2), column(np.int64)
+    read = rows, floats, ints, ints, ints
+    written = rows, floats, output(np.int64), rows, floats
+    return GeneratedKernel(assemble_source(shape), "assemble", *read, *(INTEGER,) * 5, *written)
 
 
 def assemble_source(shape: Shape) -> str:
