@@ -13,12 +13,13 @@ JAVA    := $(VENV)/terascope-java-home
 $(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak bench lint format lock clean
+.PHONY: help install demo test soak durations bench lint format lock clean
 
 help:
 	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
 	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
-	@echo "make soak     many more random query sets (about an hour)"
+	@echo "make soak     many more random query sets (about an hour), and the tests of the benches"
+	@echo "make durations  run all tests and record how long each file takes"
 	@echo "make bench    Terascope beside other engines, on small data (SCALE=$(SCALE))"
 	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
 	@echo "make lint     ruff, mypy and the import contracts"
@@ -31,12 +32,25 @@ install: $(VENV)/.package $(JAVA) $(VENV)/.classes
 demo: install
 	@$(BIN)/terascope demo
 
-test: lint $(VENV)/.tshark
-	$(BIN)/pytest -n $(WORKERS)
+# Lint runs beside the tests, and its output comes in one piece when it is done; both must pass.
+test: install $(VENV)/.tshark
+	@lint() { said=`$(MAKE) --no-print-directory lint 2>&1`; code=$$?; echo "$$said"; return $$code; }; \
+	lint & linting=$$!; \
+	$(BIN)/pytest -n $(WORKERS); tested=$$?; \
+	wait $$linting || { echo "make lint failed, see above"; exit 1; }; \
+	exit $$tested
 
+# What random tests can find in an hour, and the tests of the benches.
 soak: install
 	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 TERASCOPE_STREAM_SEEDS=1200 \
-		TERASCOPE_STREAM_SPARK_SEEDS=40 $(BIN)/pytest -n $(WORKERS) tests/properties
+		TERASCOPE_LOCAL_SEEDS=400 TERASCOPE_STREAM_SPARK_SEEDS=40 \
+		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden
+	TERASCOPE_SEEDS=400 $(BIN)/pytest -n $(WORKERS) -k seed tests/physical tests/execute tests/stream
+	$(BIN)/pytest -n $(WORKERS) -m bench
+
+# Needed when tests have become much longer or shorter: `make test` begins with the longest.
+durations: install
+	$(BIN)/pytest -n $(WORKERS) --record-durations
 
 bench: install
 	for name in queries78 set50 decode; do $(BIN)/terascope bench $$name --scale $(SCALE) || exit; done

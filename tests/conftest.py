@@ -1,4 +1,6 @@
-"""What all tests share: one Spark session per process, and `--bless` to rewrite golden files."""
+"""What all tests share: their order, one Spark session per process, and `--bless` to rewrite golden
+files.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.balance import Recorder, load_recorded, longest_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,17 +24,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the sections of tests/golden with what comes out now; then read the diff",
     )
+    parser.addoption(
+        "--record-durations",
+        action="store_true",
+        help="write the processor seconds of each test file to tests/durations.json",
+    )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The Spark tests of a file stay together; those of other files may run in another process,
-    with a session of its own. In one process they would take longer than all other tests.
-    """
-    for item in items:
-        group = item.get_closest_marker("xdist_group")
-        if group is not None and group.args == ("spark",):
-            item.add_marker(pytest.mark.xdist_group(f"spark {item.path.name}"), append=False)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-durations"):
+        config.pluginmanager.register(Recorder(config))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest files first; tests of the benches only where `-m` names them."""
+    if "bench" not in config.option.markexpr:
+        benches = [item for item in items if item.get_closest_marker("bench")]
+        config.hook.pytest_deselected(items=benches)
+        items[:] = [item for item in items if not item.get_closest_marker("bench")]
+    longest_first(items, load_recorded())
 
 
 @pytest.fixture(scope="session", autouse=True)

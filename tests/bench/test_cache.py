@@ -18,6 +18,8 @@ from bench.experiment import Outcome, Settings
 from bench.registry import find_experiment
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 
+pytestmark = pytest.mark.bench
+
 TUPLES = 100_000
 EFFORT = cache.Effort(per_group=4, edge_tuples=5_000, crossings=1, fillings=1, zipf_tuples=100_000)
 

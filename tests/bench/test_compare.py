@@ -19,6 +19,8 @@ from bench.compare import (
 from bench.experiment import BenchError, Outcome
 from tests.bench.tiny import Tiny, write_numbers
 
+pytestmark = pytest.mark.bench
+
 ANSWER = Answer("q", {"tb": "int", "host": "address", "name": "text", "mean": "float"})
 ROWS: dict[str, pa.Array] = {
     "tb": pa.array([1, 1, 2, 2], pa.int64()),

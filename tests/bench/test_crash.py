@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from bench.crash import EveryRowOnce
 from bench.crash.database import Database
@@ -13,6 +14,8 @@ from bench.crash.killing import Story, lose_commit
 from bench.crash.queries import NAMES
 from bench.crash.rows import differences, load_rows, save_rows
 from bench.experiment import Outcome
+
+pytestmark = pytest.mark.bench
 
 
 def rows_of(**queries: list[str]) -> dict[str, Counter[str]]:

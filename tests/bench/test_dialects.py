@@ -4,6 +4,8 @@ import pytest
 
 from bench.dialects import DIALECTS, NotInDialect, translate
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.mark.parametrize(
     ("dialect", "expected"),

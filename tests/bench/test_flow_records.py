@@ -13,6 +13,8 @@ from terascope.traffic.flow_records import ATTRIBUTES, ROW_GROUP, generate_flows
 from terascope.traffic.profile import FlowProfile, ProfileError
 from tests.cli.calls import call
 
+pytestmark = pytest.mark.bench
+
 RECORDS = 600_000
 
 

@@ -10,6 +10,8 @@ from bench.group_counts import REAL_FLOWS, Estimating, drawn_streams, real_strea
 from terascope.sharing.distinct import attribute_hashes, count_groups
 from terascope.sharing.statistics import SampledStatistics
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_are_exact_when_all_tuples_are_there(name: str) -> None:

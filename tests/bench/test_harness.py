@@ -15,6 +15,8 @@ from bench.picture import write_picture
 from bench.report import as_json, show, write_csv
 from tests.bench.tiny import SameCount, Tiny, TinyExperiment
 
+pytestmark = pytest.mark.bench
+
 
 def run(tmp_path: Path, experiment: TinyExperiment, **rules: object) -> tuple[Report, list[str]]:
     told: list[str] = []

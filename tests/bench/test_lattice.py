@@ -9,6 +9,8 @@ import pytest
 
 from bench.trees.lattice import Lattice
 
+pytestmark = pytest.mark.bench
+
 
 def random_lattice(seed: int, attributes: int) -> Lattice:
     """Groups of independent attributes, as a sample of some tuples would have them."""

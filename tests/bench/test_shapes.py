@@ -26,6 +26,8 @@ from bench.shapes.streaming import run_stream
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
 
+pytestmark = pytest.mark.bench
+
 RUNS = 1
 TRIES = 10
 TESTED_STREAMS = 1
@@ -37,7 +39,7 @@ def test_time_grows_no_faster_than_the_size(axis: Axis, tmp_path: Path) -> None:
     check(axis, tmp_path)
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.parametrize("axis", STREAM_AXES[:TESTED_STREAMS], ids=lambda axis: axis.name)
 def test_time_of_a_stream_grows_no_faster_than_the_size(
     axis: Axis, tmp_path: Path, spark: SparkSession
@@ -75,7 +77,7 @@ def test_noise_is_no_growth() -> None:
     assert power((10, 40, 160), (1.0, 1.0, 1.2)) <= MOST_POWER
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_a_stream_is_cut_into_micro_batches_and_gives_all_rows(
     tmp_path: Path, spark: SparkSession
 ) -> None:

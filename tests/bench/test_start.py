@@ -9,6 +9,8 @@ import pytest
 from bench.experiment import Outcome, Settings
 from bench.start import EXPERIMENT, Commanding, SomeRows, compared
 
+pytestmark = pytest.mark.bench
+
 
 def test_the_processor_time_of_all_processes_is_counted(tmp_path: Path) -> None:
     spin = "import time; t = time.process_time()\nwhile time.process_time() < t + 0.2: pass"

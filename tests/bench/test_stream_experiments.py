@@ -23,6 +23,8 @@ from bench.streams.sweep import OFF
 from bench.streams.usage import cpu_seconds, memory_of
 from bench.streams.watching import on_disk
 
+pytestmark = pytest.mark.bench
+
 
 def run_here(
     prepared: Prepared, spark: SparkSession, folder: Path, names: tuple[str, ...]
@@ -60,7 +62,6 @@ def figure(outcome: Outcome, name: str) -> float:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_heartbeats_unblock_the_merge(spark: SparkSession, tmp_path: Path) -> None:
     settings = Settings(scale=0.002, data=tmp_path / "data", quick=True)
     prepared = merge.EXPERIMENT.prepare(settings, lambda line: None)
@@ -79,7 +80,6 @@ def test_heartbeats_unblock_the_merge(spark: SparkSession, tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_stream_beside_the_batch(spark: SparkSession, tmp_path: Path) -> None:
     settings = Settings(scale=0.0003, data=tmp_path / "data", quick=True)
     prepared = rate.EXPERIMENT.prepare(settings, lambda line: None)

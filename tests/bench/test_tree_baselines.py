@@ -29,6 +29,8 @@ from tests.sharing.known_statistics import KnownStatistics
 from tests.sharing.test_fptas import EPS, known, small_tree
 from tests.sharing.test_plan import correlated, pairs
 
+pytestmark = pytest.mark.bench
+
 
 @given(known(), st.integers(0, 2), st.floats(0.01, 1.2))
 @settings(max_examples=12, deadline=None)

@@ -21,6 +21,8 @@ from terascope.sharing.model import Node, Tree, flat_tree
 from terascope.sharing.plan import Planned
 from tests.sharing.known_statistics import KnownStatistics
 
+pytestmark = pytest.mark.bench
+
 SCALE = 0.05
 
 

@@ -29,6 +29,8 @@ from terascope.sharing.slices import Periodic, composed
 from terascope.sharing.windows import Mode
 from tests.bench.oracle import by_duckdb, by_reference
 
+pytestmark = pytest.mark.bench
+
 FEW = 20_000
 """SYNs: enough for groups of several, few enough for panes."""
 

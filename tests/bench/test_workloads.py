@@ -20,6 +20,8 @@ from terascope.traffic.profile import FlowProfile, Profile
 from terascope.traffic.trace import generate
 from tests.bench.oracle import by_duckdb, by_reference
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.fixture(scope="module")
 def packets(tmp_path_factory: pytest.TempPathFactory) -> Workload:

@@ -32,9 +32,13 @@ class Called:
     err: str
 
 
+ENVIRONMENT = {"COLUMNS": "100", "TERASCOPE_KERNELS": "numpy"}
+"""Small data need not wait for machine code."""
+
+
 def call(*arguments: str | Path, stdin: str | None = None) -> Called:
     result = CliRunner().invoke(
-        app, [str(a) for a in arguments], input=stdin, prog_name="terascope", env={"COLUMNS": "100"}
+        app, [str(a) for a in arguments], input=stdin, prog_name="terascope", env=ENVIRONMENT
     )
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from terascope.operate import control_requests
+from terascope.operate.control_requests import send_request
 from terascope.operate.server import StatusServer
 from terascope.operate.status import Hold, QueryStatus, Status
 from terascope.plan.rel import Field
@@ -228,37 +228,27 @@ def test_tail_of_a_stream_that_is_not_there(faked: Faked) -> None:
 # ---- set -----------------------------------------------------------------------------------------
 
 
-class Obeying(threading.Thread):
-    """Takes the first order that comes up, as a run does before a batch."""
-
-    def __init__(self, faked: Faked, status: Status) -> None:
-        super().__init__(daemon=True)
-        self.faked, self.status = faked, status
-        self.request: dict[str, str] = {}
-
-    def run(self) -> None:
-        until = time.monotonic() + 60
-        while not (found := list(self.faked.control.glob("parameters-*.json"))):
-            if time.monotonic() > until:
-                return
-            time.sleep(0.01)
-        self.request = json.loads(found[0].read_text())
-        self.faked.server.publish(self.status)
-
-
-def test_set_waits_until_the_run_has_taken_the_value(faked: Faked) -> None:
+def test_set_waits_until_the_run_has_taken_the_value(
+    faked: Faked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken = replace(
         STATUS,
         run=replace(run_status(), parameter_edges={"threshold": "time 1700001300"}),
         parameters={"threshold": "250"},
     )
-    obeying = Obeying(faked, taken)
-    obeying.start()
+    requests: list[dict[str, str]] = []
+
+    def obeyed(run: Run, name: str, value: str) -> None:
+        """The request is written, and taken up as a run does before a batch."""
+        send_request(run, name, value)
+        requests.extend(json.loads(path.read_text()) for path in faked.control.iterdir())
+        faked.server.publish(taken)
+
+    monkeypatch.setattr(control_requests, "send_request", obeyed)
     called = call("set", "threshold=0250")
-    obeying.join()
     assert called.code == 0, called.err
     assert called.out == "threshold is 0250 from time 1700001300 on\n"
-    assert obeying.request == {"name": "threshold", "value": "0250"}
+    assert requests == [{"name": "threshold", "value": "0250"}]
 
 
 def test_set_gives_up_with_a_message(faked: Faked) -> None:

@@ -52,7 +52,6 @@ def test_tables_on_stdout_everything_else_on_stderr(trace: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_spark_gives_the_same(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
     """A command finds the session that is running and uses it."""
     del spark

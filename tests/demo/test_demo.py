@@ -74,7 +74,7 @@ def test_a_host_in_two_windows_is_one_attack() -> None:
     assert find_attack([]) is None
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_the_whole_demo(tmp_path: Path, spark: SparkSession) -> None:
     text = io.StringIO()
     console = Console(file=text, width=120)

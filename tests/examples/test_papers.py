@@ -86,7 +86,6 @@ def test_reference_optimised_plan_and_duckdb_agree(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_spark_agrees(traffic: Path, sources: ConnectorSources, spark: SparkSession) -> None:
     """All examples in one job: no two of them see different packets."""
     plans = {title(e): compile_set(e.source, e.bindings(traffic)).plan for e in RUNNABLE}

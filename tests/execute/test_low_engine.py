@@ -16,7 +16,7 @@ from tests.execute.low_engine import assert_low_level_agrees
 from tests.properties.engines import make_case
 from tests.settings import Changes, config_with
 
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "40")))
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "16")))
 BOUNDED = ("direct_mapped", "second_chance", "lru")
 TABLES = [("open", "eager"), *product(BOUNDED, ("eager", "lazy"))]  # an open one is emptied at once
 

@@ -15,7 +15,7 @@ GROUPS = 1_500_000
 BUDGET_MB = 48
 
 RUN = """
-import sys, threading, time
+import sys, threading
 from pathlib import Path
 from bench.shapes.plain import run_set, source
 
@@ -30,16 +30,16 @@ def own_mb():
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 def watch():
-    while True:
+    while not over.wait(0.005):
         seen.append(own_mb())
-        time.sleep(0.005)
 
 small, large, budget = sys.argv[1:]
 run_set(TEXT, [source("flows", "parquet", Path(small))])
 seen = [own_mb()]
-before = seen[0]
+before, over = seen[0], threading.Event()
 threading.Thread(target=watch, daemon=True).start()
 ran = run_set(TEXT, [source("flows", "parquet", Path(large))], int(budget) << 20)
+over.set()
 print(ran.rows, max(seen) - before)
 """
 

@@ -106,7 +106,6 @@ def test_the_low_level_keeps_it_in_a_slot(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_spark_computes_it_by_its_own_form(
     made: tuple[Plan, dict[str, Interface]], request: pytest.FixtureRequest
 ) -> None:

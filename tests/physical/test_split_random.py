@@ -20,7 +20,7 @@ from tests.agreement import assert_same_answers, delivered
 from tests.physical.merged_split import over_merged_groups
 from tests.properties.engines import make_case
 
-SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "16")))
+SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "10")))
 WAYS: tuple[tuple[Host, Costs], ...] = (
     (COMPILED_HOST, Costs()),
     (COMPILED_HOST, Costs(budget_ns=6)),

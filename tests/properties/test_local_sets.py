@@ -14,7 +14,7 @@ from terascope.reference.sources import ConnectorSources
 from tests.agreement import assert_same_answers, delivered, local_answers
 from tests.properties.engines import make_case
 
-SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_LOCAL_SEEDS", "12")))
+SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_LOCAL_SEEDS", "8")))
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")

@@ -18,7 +18,7 @@ from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case, visible_rows
 
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "40")))
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "20")))
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")

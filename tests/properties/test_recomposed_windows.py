@@ -36,7 +36,7 @@ from tests.properties.stream_cases import KILL_POINTS
 from tests.properties.stream_results import rows_of
 from tests.settings import config_with
 
-SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "4")))
+SEEDS = range(int(os.environ.get("TERASCOPE_STREAM_SEEDS", "2")))
 PROTOCOL = """PROTOCOL T (time UINT increasing clock(s), k INT, v INT, x FLOAT);
 """
 POOL = {

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 ONE_PARTITION = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     trees = {"share_trees": "operations", "tree_memory": 1 << 20, "tree_leaves": "free"}
     made = swapped_set(tmp_path, trees, text=SET + RIVALS)
@@ -95,7 +95,7 @@ def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -
         assert_same_rows(answer.rows, rows_of(tmp_path / "out" / name), answer.fields)
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_windows_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     made = jumping_set(tmp_path, random.Random(0))
     settings: Changes = {

@@ -16,10 +16,10 @@ from tests.properties.engines import make_case
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_SPARK_SEEDS", "4")))
+SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_SPARK_SEEDS", "2")))
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.parametrize("seed", SEEDS[::4], ids=lambda s: f"seed-{s}")
 def test_a_dataframe_beside_files_agrees_with_the_reference(
     seed: int, tmp_path: Path, spark: SparkSession
@@ -37,7 +37,7 @@ def test_a_dataframe_beside_files_agrees_with_the_reference(
     assert_same_answers(expected, found)
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
 def test_spark_agrees_with_the_reference(seed: int, tmp_path: Path, spark: SparkSession) -> None:
     case = make_case(seed, tmp_path, queries=14, rows=70)

@@ -24,7 +24,7 @@ SEEDS = range(5000, 5000 + int(os.environ.get("TERASCOPE_STREAM_SPARK_SEEDS", "1
 ONE_PARTITION = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"stream-seed-{s}")
 def test_a_stream_on_spark_gives_the_rows_of_a_batch(
     seed: int, tmp_path: Path, spark: SparkSession

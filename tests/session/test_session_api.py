@@ -115,7 +115,7 @@ def test_functions_are_registered_once() -> None:
 
 # ---- on both engines -----------------------------------------------------------------------------
 
-on_spark = pytest.mark.xdist_group("spark")
+on_spark = pytest.mark.spark
 
 
 @pytest.fixture(params=["local", "spark"])
@@ -281,7 +281,6 @@ def test_own_functions_run_in_the_workers(session: Session, trace: Path) -> None
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_text_can_be_run_at_once(session: Session, trace: Path) -> None:
     session.source(f"eth0=pcap:{trace}")
     found = session.run(PER_SECOND)["q"].rows()
@@ -306,7 +305,6 @@ else:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_result_of_a_closed_session_says_what_to_do(trace: Path) -> None:
     command = [sys.executable, "-c", AFTER_THE_BLOCK, str(trace), PER_SECOND]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)

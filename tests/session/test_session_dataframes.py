@@ -18,7 +18,7 @@ from terascope import Config, MalformedInput, Session, SourceError, ValueMistake
 from tests.cli.calls import small_trace
 from tests.docs.blocks import blocks, page
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 LOGINS = """
 PROTOCOL LOGIN (at UINT clock(s), client IP, host STRING);

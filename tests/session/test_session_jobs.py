@@ -12,7 +12,7 @@ import terascope
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SET = """
 PROTOCOL T (ts UINT increasing, k UINT, n UINT);

@@ -17,7 +17,7 @@ from terascope.config import Config
 from terascope.execute.leftovers import small_leftovers
 from terascope.session import Session
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SET = """
 PROTOCOL FLOW (time UINT increasing, host UINT, peer UINT, size UINT);

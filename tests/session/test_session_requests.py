@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-import time
+import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +25,8 @@ from tests.settings import Changes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from terascope.streaming.heartbeat import BatchReport
+
 SET = """
 PARAM { floor INT; }
 DEFINE { query_name 'counted'; visibility 'internal'; }
@@ -39,7 +40,7 @@ PACKETS = 3000
 HEADER, RECORD = 24, 16
 """Bytes of a capture before its first packet, and before each."""
 LENGTHS = {"busy": 2, "large": 3, "long": 1, "counted": 2}
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("control_requests")]
+pytestmark = pytest.mark.spark
 
 
 def rows_of(table: Any) -> list[tuple[Any, ...]]:
@@ -83,19 +84,18 @@ def traffic(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return Traffic(session, tmp_path / "in", later)
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.1)
-
-
 def test_requests_are_applied_at_one_edge_for_all_queries(traffic: Traffic, tmp_path: Path) -> None:
     session, queries = traffic.session, traffic.session.query(SET, floor=0)
     where = tmp_path / "state", tmp_path / "out"
     # Without heartbeats only tuples move time: the second half is not late, whenever it comes.
     settings: Changes = {"heartbeat": 0, "trigger": 0.2}
-    with queries.stream(*where, **settings) as running:
+    all_read = threading.Event()
+
+    def watch(report: BatchReport) -> None:
+        if sum(seen.tuples for seen in report.state.seen.values()) == PACKETS:
+            all_read.set()
+
+    with queries.stream(*where, **settings, watch=watch) as running:
         run = find_run()
         assert run.checkpoint == str(tmp_path / "state")
         assert next(iter(running.subscribe("large"))).num_rows, "it has begun"
@@ -104,7 +104,7 @@ def test_requests_are_applied_at_one_edge_for_all_queries(traffic: Traffic, tmp_
         status = wait_until(run, "floor", lambda text: text == "300", 120)
         edge = datetime.fromisoformat(status.run.parameter_edges["floor"]).timestamp()
         traffic.later.rename(traffic.folder / "b.pcap")
-        wait_for(lambda: sum(one.tuples for one in running.status().sources) == PACKETS)
+        assert all_read.wait(120)
     with queries.stream(*where, **settings, until_idle=True) as running:
         assert running.wait(120)
         given = {

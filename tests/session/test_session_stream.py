@@ -31,7 +31,7 @@ SETTINGS: Changes = {
     "batch_bytes": 150_000,
     "tasks": 2,
 }
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session_stream")]
+pytestmark = pytest.mark.spark
 
 
 class Taking:

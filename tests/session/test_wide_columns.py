@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from terascope import Config, Session, ValueMistake
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 TEXT = """
 PROTOCOL P (ts UINT increasing clock(s), id ULLONG, n ULLONG, ip IP);

@@ -152,7 +152,7 @@ def test_78_pairs_are_planned_quickly() -> None:
     assert plan.cost.total < plan.flat_cost.total
 
 
-@pytest.mark.slow
+@pytest.mark.bench
 def test_500_queries_are_planned_quickly() -> None:
     """The limit is generous; the aim is 60 s."""
     names = [f"a{at}" for at in range(16)]

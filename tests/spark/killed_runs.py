@@ -31,7 +31,9 @@ STREAMED: Final = "streamed"
 
 @dataclass(frozen=True)
 class Run:
-    """Whether results are folders of parts, and who is killed."""
+    """Whether results are folders of parts, and who is killed. Without victims a run is none of
+    Spark: the local engine says what all others must give.
+    """
 
     parts: bool
     killed: tuple[str, ...] = ()
@@ -63,13 +65,15 @@ def main(capture: str, queries: str, folder: Path) -> None:
             patch.object(
                 task_reports, "SMALL_PAYLOAD_BYTES", -1
             ),  # or the driver merges so little by itself
-            Session(spark, config=load_config(split_bytes=1 << 18)) as session,
+            Session(spark, config=load_config(split_bytes=1 << 18, kernels="numpy")) as session,
         ):
             session.source(f"link=pcap:{capture}")
             for name, run in RUNS.items():
                 for victim in run.killed:
                     (armed / victim).touch()
-                session.load(queries).write(folder / name, "parquet", run.parts)
+                session.load(queries).write(
+                    folder / name, "parquet", run.parts, engine="spark" if run.killed else "local"
+                )
                 for victim in run.killed:
                     (armed / f"{victim}.killed").rename(folder / f"{name}.{victim}")
             (armed / "executor").touch()

@@ -34,7 +34,7 @@ from tests.agreement import (
 )
 from tests.settings import config_with
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 ROWS = 400
 START = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

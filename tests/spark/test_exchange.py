@@ -38,7 +38,7 @@ from terascope.spark.passing import OUTGOING
 from terascope.spark.write import TOLD, Format, Writing, write_output
 from terascope.types import INT_MAX, Type, parse_ip
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("vectorized", ["true", "false"])

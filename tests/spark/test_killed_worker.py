@@ -20,7 +20,7 @@ from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 from tests.spark.killed_runs import RUNS, STREAMED
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 

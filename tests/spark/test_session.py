@@ -49,7 +49,6 @@ def test_java_is_the_one_the_installation_noted(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_an_adopted_session_leaves_the_other_alone(spark: SparkSession) -> None:
     theirs = spark.newSession()
     theirs.conf.set("spark.sql.ansi.enabled", "false")
@@ -59,7 +58,6 @@ def test_an_adopted_session_leaves_the_other_alone(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_run_says_nothing_of_its_own(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(
@@ -78,7 +76,6 @@ def test_a_run_says_nothing_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_whoever_connects_must_know_a_secret_that_no_argument_shows(spark: SparkSession) -> None:
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.authenticate") == "true"

@@ -27,7 +27,7 @@ from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.mistakes import translating
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip, unify
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 EDGES: dict[Type, list[Value]] = {
     Type.BOOL: [None, True, False],

@@ -50,7 +50,7 @@ from tests.oracle.build import (
 )
 from tests.spark.spark_rows import Tables, assert_agreement
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 COLUMNS = scan(
     ts=Type.INT, k=Type.INT, x=Type.LLONG, f=Type.FLOAT, s=Type.STRING, ip=Type.IP, b=Type.BOOL

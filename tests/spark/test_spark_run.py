@@ -24,7 +24,7 @@ from terascope.types import INT_MAX, Type
 from tests.oracle.build import agg, aggs, call, col, columns, ints, named, plan
 from tests.spark.spark_rows import Tables, columns_of, job_of, run_in_spark, write_tables
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SOURCE = ints("t", names="ts k x")
 TABLES: Tables = {"t": [{"ts": i, "k": i % 7, "x": i * i, "unused": 1} for i in range(5000)]}

@@ -20,7 +20,7 @@ from terascope.spark.catalyst.frame import spark_type
 from terascope.spark.write import Format, preview, to_arrow_table, write_output
 from terascope.types import INT_MIN, Type, parse_ip
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 FIELDS = (
     Field("n", Type.LLONG),

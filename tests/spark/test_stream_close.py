@@ -17,7 +17,7 @@ from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 from tests.settings import Changes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 FLOWS = """
 QUERY flows: SELECT tb, srcIP, COUNT(*) AS n, SUM(len) AS bytes FROM PKT

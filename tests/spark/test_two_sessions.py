@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_sibling_sessions_read_one_after_the_other(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("ts,n\n1,10\n2,20\n")
     text = "PROTOCOL T (ts UINT increasing, n UINT); QUERY q: SELECT ts, n FROM T;"
@@ -29,7 +29,7 @@ def test_sibling_sessions_read_one_after_the_other(spark: SparkSession, tmp_path
             assert [tuple(row) for row in result.dataframes["q"].collect()] == [(1, 10), (2, 20)]
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.parametrize("low", ["native", "catalyst"])
 def test_what_is_kept_of_a_run_is_not_taken_for_the_next_one(
     spark: SparkSession, tmp_path: Path, low: str

@@ -31,7 +31,7 @@ from tests.analysis.stream_sets import (
 )
 from tests.oracle.compare import assert_same_rows
 
-SEEDS = range(min(1000, int(os.environ.get("TERASCOPE_SEEDS", "12"))))
+SEEDS = range(min(1000, int(os.environ.get("TERASCOPE_SEEDS", "8"))))
 V = Col("v", Type.INT)
 
 
