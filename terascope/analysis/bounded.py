@@ -47,7 +47,7 @@ class JoinBound:
 
     left: Expr
     right: Expr
-    band: tuple[int | float | None, int | float | None] | None = None
+    band: tuple[int | float, int | float] | None = None
     """None for an equality; else the range of right - left (a band join)."""
 
     def __str__(self) -> str:
@@ -144,25 +144,17 @@ def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
     if join.residual is None:
         return None
     columns = {f.name: Col(f.name, f.type) for f in (*join.left.fields, *join.right.fields)}
-    limits: dict[tuple[str, str], list[int | float | None]] = {}
-    for part in conjuncts(join.residual):
-        for form in upper_forms(part):
-            pair = temporal_pair(form, columns, join, left, right)
-            if pair is None:
-                continue
+    limits: dict[tuple[str, str], tuple[list[int | float], list[int | float]]] = {}
+    for form in (form for part in conjuncts(join.residual) for form in upper_forms(part)):
+        pair = temporal_pair(form, columns, join, left, right)
+        if pair is not None:
             x, y, scale = pair
-            low_high = limits.setdefault((x, y), [None, None])
-            if scale > 0:  # y - x <= -constant / scale
-                high = low_high[1]
-                limit = exact_ratio(-form.constant, scale)
-                low_high[1] = limit if high is None else min(high, limit)
-            else:
-                low = low_high[0]
-                limit = exact_ratio(form.constant, -scale)
-                low_high[0] = limit if low is None else max(low, limit)
-    for (x, y), (low, high) in limits.items():
-        if low is not None and high is not None:
-            return JoinBound(columns[x], columns[y], (tidy(low), tidy(high)))
+            lows, highs = limits.setdefault((x, y), ([], []))
+            # scale * (y - x) <= -constant
+            (highs if scale > 0 else lows).append(exact_ratio(-form.constant, scale))
+    for (x, y), (lows, highs) in limits.items():
+        if lows and highs:
+            return JoinBound(columns[x], columns[y], (tidy(max(lows)), tidy(min(highs))))
     return None
 
 

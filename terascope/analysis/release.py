@@ -100,10 +100,7 @@ def _part_below(part: ReleasePart, node: Rel, watermarks: Watermarks) -> Value:
         return watermarks.of(part.value, node)
     if bound.band is None:
         return watermarks.of_equality(node, bound)
-    by_left = part.value == bound.left
-    return (
-        watermarks.of_band_left(node, bound) if by_left else watermarks.of_band_right(node, bound)
-    )
+    return watermarks.of_band(node, bound, by_left=part.value == bound.left)
 
 
 def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:

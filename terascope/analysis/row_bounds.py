@@ -78,10 +78,8 @@ class RowBounds:
             if bound.band is None:
                 yield from self.of_expr(node.left, bound.left, value)
                 yield from self.of_expr(node.right, bound.right, value)
-            elif part.value == bound.left:
-                yield from self.of_band_left(node, bound, value)
             else:
-                yield from self.of_band_right(node, bound, value)
+                yield from self.of_band(node, bound, value, part.value == bound.left)
         elif isinstance(node, Aggregate) and isinstance(part.value, Col):
             # The last row with tuples is not released before the next one, so that gaps are seen.
             yield from self.of_expr(node.source, dict(node.keys)[part.value.name], value)
@@ -175,19 +173,22 @@ class RowBounds:
                 return
         band = None if stream_side(join) else join_bound(join, *slopes)
         if band and band.band and band.left == column and not may_miss(join, join.left):
-            yield from self.of_band_left(join, band, bound)
+            yield from self.of_band(join, band, bound, by_left=True)
         else:
             # A missing side makes the value NULL at any time: who is alone must not change.
             yield from self.everything(join)
 
-    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
-        """Rows with a left side, x not before `value`: their partners begin at x + low."""
-        low, _ = bound.band or (None, None)
-        yield from self.of_expr(join.left, bound.left, value)
-        yield from self.of_expr(join.right, bound.right, moved(value, low or 0, Trend.INCREASING))
+    def of_band(
+        self, join: Join, bound: JoinBound, value: Value, by_left: bool
+    ) -> Iterator[RowBound]:
+        """Rows of a band join by the time x of the left side, or y of the right side."""
+        from_x, from_y = self.band_ends(bound)
+        left = value if by_left else moved(value, -from_y, Trend.INCREASING)
+        right = moved(value, from_x, Trend.INCREASING) if by_left else value
+        yield from self.of_expr(join.left, bound.left, left)
+        yield from self.of_expr(join.right, bound.right, right)
 
-    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
-        """Rows with a right side, y not before `value`: their partners begin at y - high."""
-        _, high = bound.band or (None, None)
-        yield from self.of_expr(join.right, bound.right, value)
-        yield from self.of_expr(join.left, bound.left, moved(value, -(high or 0), Trend.INCREASING))
+    def band_ends(self, bound: JoinBound) -> tuple[int | float, int | float]:
+        """Rows not before a value: partners of x begin at x + low, partners of y at y - high."""
+        assert bound.band is not None
+        return bound.band

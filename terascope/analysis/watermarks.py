@@ -219,27 +219,20 @@ class Watermarks:
         bound = join_bound(join, *slopes)
         if bound is None or bound.band is None or bound.left != column or is_filled(join, column):
             return None
-        return self.of_band_left(join, bound)
+        return self.of_band(join, bound, by_left=True)
 
     def of_equality(self, join: Join, bound: JoinBound) -> Value:
         """Rows of a join by the value both sides of its temporal equality have in common."""
         both = (self.of(bound.left, join.left), self.of(bound.right, join.right))
         return earliest(both, self.trees.trend(bound.left, join.left))
 
-    def of_band_left(self, join: Join, bound: JoinBound) -> Value:
-        """Rows with a left side by its time: no partner up to x + high can still come."""
-        left, right, (_, high) = self.band_sides(join, bound)
-        return earliest((left, moved(right, -high, Trend.INCREASING)), Trend.INCREASING)
-
-    def of_band_right(self, join: Join, bound: JoinBound) -> Value:
-        """Rows with a right side by its time: no partner up to y - low can still come."""
-        left, right, (low, _) = self.band_sides(join, bound)
+    def of_band(self, join: Join, bound: JoinBound, by_left: bool) -> Value:
+        """Rows of a band join by the time of one side: no partner up to x + high, or up to y - low,
+        can still come.
+        """
+        assert bound.band is not None
+        low, high = bound.band
+        left, right = self.of(bound.left, join.left), self.of(bound.right, join.right)
+        if by_left:
+            return earliest((left, moved(right, -high, Trend.INCREASING)), Trend.INCREASING)
         return earliest((right, moved(left, low, Trend.INCREASING)), Trend.INCREASING)
-
-    def band_sides(
-        self, join: Join, bound: JoinBound
-    ) -> tuple[Value, Value, tuple[int | float, int | float]]:
-        low, high = bound.band or (None, None)
-        assert low is not None, "a band has a lower end"
-        assert high is not None, "a band has an upper end"
-        return self.of(bound.left, join.left), self.of(bound.right, join.right), (low, high)

@@ -17,8 +17,8 @@ from terascope.physical.statistics.prospects import Prospect
 from terascope.plan.show import show_expr
 from terascope.sharing.cost import EXCHANGE
 from terascope.sharing.model import Tree
-from terascope.sharing.slices import MOST_SLICES, composed, most_edges
-from terascope.sharing.windows import Cluster, WindowClusters, edges_per_time, pays_from
+from terascope.sharing.slices import MOST_SLICES, composed, most_edges, rate
+from terascope.sharing.windows import Cluster, WindowClusters, pays_from
 
 MOST_LENGTHS = 24
 """Slices of a period that are written out."""
@@ -37,8 +37,8 @@ def family_lines(family: SliceFamily, shared: WindowClusters, slicing: Slicing) 
     keys = ", ".join(sorted(show_expr(k) for k in family.keys)) or "no keys"
     traffic = shared.traffic
     told = "measured" if traffic.known else "assumed"
-    rate = f"{traffic.rate * second:,.0f} tuples a second ({told})"
-    yield f"windows on {show_expr(family.time)} of {scan.protocol} with {keys}: {rate}"
+    speed = f"{traffic.rate * second:,.0f} tuples a second ({told})"
+    yield f"windows on {show_expr(family.time)} of {scan.protocol} with {keys}: {speed}"
     for cluster in shared.clusters:
         yield from cluster_lines(family, cluster, shared, slicing, second)
     if len(shared.windows) == 1:
@@ -57,9 +57,9 @@ def cluster_lines(
         for window in cluster.windows
         for query in slicing.queries[family, window]
     )
-    beta = edges_per_time(cluster) * second
+    beta = float(rate(cluster.vector)) * second
     yield f"  {asked}: {slices_in_words(cluster.vector)}, {beta:.4g} slices a second"
-    pays = pays_from(cluster, shared.traffic, shared.costs)
+    pays = pays_from(cluster, shared.traffic)
     if pays is not None:
         yield f"    sharing pays from {pays * second:,.0f} tuples a second"
 

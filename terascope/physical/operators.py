@@ -15,7 +15,7 @@ Places, in the order of the data:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from terascope.kernels.merge.groups import GroupFields
@@ -50,27 +50,13 @@ class PhysicalOperator:
     inputs: tuple[str, ...]
     """The operators whose tuples, groups or rows it reads."""
     places: tuple[Placement, ...]
+    cost_ns: float | None = field(default=None, kw_only=True)
+    """The predicted time for one tuple or row of its input; None where nothing predicts it."""
 
     @property
     def choice(self) -> str:
-        """What decides between its places; empty where there is one."""
+        """The fact that decides between its places; empty where there is one."""
         return CHOICES.get(self.places, "")
-
-    @property
-    def cost_ns(self) -> float | None:
-        """The predicted time for one tuple or row of its input; None where nothing predicts it."""
-        return None
-
-
-@dataclass(frozen=True)
-class TupleOperator(PhysicalOperator):
-    """An operator over the tuples of a source, whose cost is predicted from its expressions."""
-
-    predicted_ns: float
-
-    @property
-    def cost_ns(self) -> float:
-        return self.predicted_ns
 
 
 @dataclass(frozen=True)
@@ -83,21 +69,21 @@ class ReadSource(PhysicalOperator):
 
 
 @dataclass(frozen=True)
-class PrefilterTuples(TupleOperator):
+class PrefilterTuples(PhysicalOperator):
     """Evaluate every shared predicate once for each tuple, into a bit vector (3.4.2)."""
 
     predicates: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
-class SelectTuples(TupleOperator):
+class SelectTuples(PhysicalOperator):
     """Copy some columns of the tuples that have all bits of a signature."""
 
     query: LowSelect
 
 
 @dataclass(frozen=True)
-class GroupTuples(TupleOperator):
+class GroupTuples(PhysicalOperator):
     """Sub-aggregate tuples in a table, with the keys and slots of one query or of several."""
 
     query: LowAggregate

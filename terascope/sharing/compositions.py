@@ -22,7 +22,6 @@ from terascope.sharing.windows import (
     Cluster,
     TupleTraffic,
     WindowClusters,
-    WindowCosts,
     is_tumbling,
     share,
 )
@@ -54,7 +53,7 @@ class Composition:
 
     @property
     def shared(self) -> WindowClusters:
-        return WindowClusters(self.clusters, self.traffic, WindowCosts())
+        return WindowClusters(self.clusters, self.traffic)
 
 
 def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:

@@ -28,7 +28,7 @@ from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.model import AttributeBits, Attributes, Node, Tree
-from terascope.sharing.priced import best_size, input_grid, value_at, worth
+from terascope.sharing.priced import best_size, input_grid, interpolated, worth
 
 LEAST_GAIN: Final = 1e-6
 """The least gain of a step, as a share of the cost."""
@@ -178,7 +178,7 @@ class TreeDraft:
 
     def fed(self, at: int, rows: float) -> float:
         """The cost of feeding this many rows to a node."""
-        return rows + value_at(self.values[at], self.grid, rows)
+        return rows + interpolated(self.values[at], self.grid, rows)
 
     # ------------------------------------------------------------------ changing
 
@@ -329,7 +329,7 @@ class Siblings:
             return gain, None
         groups = min(draft.groups(union), self.rows)
         below = len(moved) * draft.grid + self.values[inside].sum(axis=0)
-        gain = most - value_at(below, draft.grid, groups)
+        gain = most - interpolated(below, draft.grid, groups)
         if gain <= least:
             return gain, None
         made = draft.curve(union)

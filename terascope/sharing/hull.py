@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from terascope.sharing.evictions import Floats
 from terascope.sharing.fptas import Allocator, Frontier, unbeaten
 from terascope.sharing.greedy import prices
 from terascope.sharing.model import Attributes, Tree
+from terascope.sharing.priced import interpolated
 
 Cells: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -92,16 +93,6 @@ def rows_leaving(made: Curve, tuples: float) -> Form:
 
 
 @compiled
-def interpolated(values: Floats, grid: Floats, rows: float) -> float:
-    if rows <= grid[0]:
-        return float(values[0])
-    at = np.log(rows / grid[0]) / np.log(grid[1] / grid[0])
-    cell = min(int(at), len(grid) - 2)
-    share = min((rows - grid[cell]) / (grid[cell + 1] - grid[cell]), 1.0)
-    return float(values[cell] + share * (values[cell + 1] - values[cell]))
-
-
-@compiled
 def leaving(grid: Floats, log_out: Floats, size: int, rows: float) -> float:
     """The rows that leave a table of one of the sizes of its form."""
     place = np.log(max(rows / grid[0], 1.0)) / np.log(grid[1] / grid[0])
@@ -110,24 +101,31 @@ def leaving(grid: Floats, log_out: Floats, size: int, rows: float) -> float:
     return float(np.exp((1 - part) * log_out[low, size] + part * log_out[low + 1, size]))
 
 
+class TreeArrays(NamedTuple):
+    """A tree as the kernels read it: a row for each node."""
+
+    parent: Cells
+    """-1: the node takes the tuples of the stream."""
+    weight: Floats
+    size: Floats
+    """Bytes of a bucket."""
+    free: Flags
+    is_query: Flags
+    tuples: float
+    grids: Floats
+    cells: Cells
+    shares: Floats
+    buckets: Floats
+    log_out: Floats
+
+
 @compiled
-def worths(
-    price: float,
-    parent: Cells,
-    weight: Floats,
-    size: Floats,
-    free: Flags,
-    is_query: Flags,
-    tuples: float,
-    grids: Floats,
-    cells: Cells,
-    shares: Floats,
-    buckets: Floats,
-) -> tuple[Floats, float]:
+def worths(price: float, tree: TreeArrays) -> tuple[Floats, float]:
     """For each node the cost of its leaving rows, memory below it paid; and the total.
 
     Intermediate nodes are left out where that is cheaper: rows then do not pass through them.
     """
+    grids, weight, buckets = tree.grids, tree.weight, tree.buckets
     count, points = grids.shape
     sizes = buckets.shape[1]
     below = np.empty((count, points))
@@ -139,18 +137,18 @@ def worths(
         if weight[at] == 0:
             value[:] = 0.0
         else:
-            first = sizes - 1 if free[at] else 0
+            first = sizes - 1 if tree.free[at] else 0
             for r in range(points):
-                best = np.inf if is_query[at] else below[at, r] - grids[at, r]
+                best = np.inf if tree.is_query[at] else below[at, r] - grids[at, r]
                 for k in range(first, sizes):
-                    cell = cells[at, r, k]
+                    cell = tree.cells[at, r, k]
                     low = below[at, cell]
-                    worth = low + shares[at, r, k] * (below[at, cell + 1] - low)
-                    best = min(best, worth + price * size[at] * buckets[at, k])
+                    worth = low + tree.shares[at, r, k] * (below[at, cell + 1] - low)
+                    best = min(best, worth + price * tree.size[at] * buckets[at, k])
                 value[r] = best
-        up = parent[at]
+        up = tree.parent[at]
         if up < 0:
-            total += tuples + interpolated(value, grids[at], tuples)
+            total += tree.tuples + interpolated(value, grids[at], tree.tuples)
         else:
             for r in range(points):
                 below[up, r] += interpolated(value, grids[at], grids[up, r])
@@ -158,20 +156,10 @@ def worths(
 
 
 @compiled
-def placed(
-    price: float,
-    parent: Cells,
-    weight: Floats,
-    size: Floats,
-    free: Flags,
-    is_query: Flags,
-    tuples: float,
-    grids: Floats,
-    log_out: Floats,
-    buckets: Floats,
-    below: Floats,
-) -> tuple[Floats, float]:
+def placed(price: float, tree: TreeArrays, below: Floats) -> tuple[Floats, float]:
     """The buckets of each node, and the cost without the price of memory."""
+    grids, weight, buckets, log_out = tree.grids, tree.weight, tree.buckets, tree.log_out
+    parent, is_query, tuples = tree.parent, tree.is_query, tree.tuples
     count, points = grids.shape
     sizes = buckets.shape[1]
     chosen, out = np.zeros(count), np.zeros(count)
@@ -179,7 +167,7 @@ def placed(
     for at in range(count):
         rows = tuples if parent[at] < 0 else out[parent[at]]
         cost += tuples if parent[at] < 0 else 0.0
-        if free[at]:
+        if tree.free[at]:
             chosen[at] = grids[at, 0]
             out[at] = min(rows, leaving(grids[at], log_out[at], sizes - 1, rows))
         elif weight[at] == 0:
@@ -195,7 +183,7 @@ def placed(
                 left = (1 - part) * log_out[at, low, k] + part * log_out[at, low + 1, k]
                 rows_out = min(np.exp(left), rows)
                 worth = interpolated(below[at], grids[at], rows_out)
-                worth += price * size[at] * buckets[at, k]
+                worth += price * tree.size[at] * buckets[at, k]
                 if worth < best:
                     best, leaves, chosen[at] = worth, rows_out, buckets[at, k]
             out[at] = leaves
@@ -206,18 +194,10 @@ def placed(
 
 
 @compiled
-def costs_of(
-    allocations: Floats,
-    parent: Cells,
-    weight: Floats,
-    free: Flags,
-    is_query: Flags,
-    tuples: float,
-    grids: Floats,
-    log_out: Floats,
-    buckets: Floats,
-) -> Floats:
+def costs_of(allocations: Floats, tree: TreeArrays) -> Floats:
     """The cost of each allocation, as `Allocator.costs` defines it, on the forms of the tables."""
+    grids, weight, buckets, log_out = tree.grids, tree.weight, tree.buckets, tree.log_out
+    parent, tuples = tree.parent, tree.tuples
     count, sizes = buckets.shape
     found = np.zeros(len(allocations))
     out = np.zeros(count)
@@ -227,11 +207,11 @@ def costs_of(
             rows = tuples if parent[at] < 0 else out[parent[at]]
             cost += tuples if parent[at] < 0 else 0.0
             given = allocations[one, at]
-            if free[at] or (weight[at] > 0 and given >= buckets[at, sizes - 1]):
+            if tree.free[at] or (weight[at] > 0 and given >= buckets[at, sizes - 1]):
                 out[at] = min(rows, leaving(grids[at], log_out[at], sizes - 1, rows))
             elif weight[at] == 0 or given <= 0:
                 out[at] = rows
-                cost -= 0.0 if is_query[at] else rows
+                cost -= 0.0 if tree.is_query[at] else rows
             else:
                 right = max(1, np.searchsorted(buckets[at], given, "right"))
                 low, high = buckets[at, right - 1], buckets[at, right]
@@ -266,48 +246,39 @@ class PricedTree:
     between: list[Allocated] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._allocator = Allocator(self.tree, self.curves, self.accounting, 1.0)
-        self._size = np.array(self._allocator.size)
-        nodes = self.tree.nodes
-        for node, made in zip(nodes, self._allocator.made, strict=True):
+        allocator = Allocator(self.tree, self.curves, self.accounting, 1.0)
+        nodes, tuples = self.tree.nodes, self.curves.statistics.tuples
+        for node, made in zip(nodes, allocator.made, strict=True):
             if node.attributes not in self.forms:
-                self.forms[node.attributes] = rows_leaving(made, self.curves.statistics.tuples)
+                self.forms[node.attributes] = rows_leaving(made, tuples)
         forms = [self.forms[node.attributes] for node in nodes]
-        self._shape = (
+        self._arrays = TreeArrays(
             np.array([-1 if node.parent is None else node.parent for node in nodes], np.int64),
-            np.array(self._allocator.weight),
-            self._size,
-            np.array(self._allocator.free, np.bool_),
+            np.array(allocator.weight),
+            np.array(allocator.size),
+            np.array(allocator.free, np.bool_),
             np.array([node.is_query for node in nodes], np.bool_),
+            tuples,
+            np.array([form.grid for form in forms]).reshape(-1, GRID),
+            np.array([form.cell for form in forms], np.int64).reshape(-1, GRID, SIZES),
+            np.array([form.share for form in forms]).reshape(-1, GRID, SIZES),
+            np.array([form.buckets for form in forms]).reshape(-1, SIZES),
+            np.array([form.log_out for form in forms]).reshape(-1, GRID, SIZES),
         )
-        self._grids = np.array([form.grid for form in forms]).reshape(-1, GRID)
-        self._cells = np.array([form.cell for form in forms], np.int64).reshape(-1, GRID, SIZES)
-        self._shares = np.array([form.share for form in forms]).reshape(-1, GRID, SIZES)
-        self._buckets = np.array([form.buckets for form in forms]).reshape(-1, SIZES)
-        self._log_out = np.array([form.log_out for form in forms]).reshape(-1, GRID, SIZES)
-        self._tuples = self.curves.statistics.tuples
 
     def ask(self, price: float) -> None:
         if price in self.asked:
             return
-        below, total = worths(
-            price, *self._shape, self._tuples, self._grids, self._cells, self._shares, self._buckets
-        )
-        buckets, cost = placed(
-            price, *self._shape, self._tuples, self._grids, self._log_out, self._buckets, below
-        )
-        self.asked[price] = total, Allocated(float(buckets @ self._size), cost, buckets)
+        below, total = worths(price, self._arrays)
+        buckets, cost = placed(price, self._arrays, below)
+        self.asked[price] = total, self._allocated(buckets, cost)
 
     def measured(self, allocations: Floats) -> list[Allocated]:
-        parent, weight, _, free, is_query = self._shape
-        costs = costs_of(
-            allocations, parent, weight, free, is_query,
-            self._tuples, self._grids, self._log_out, self._buckets,
-        )  # fmt: skip
-        return [
-            Allocated(float(buckets @ self._size), float(cost), buckets)
-            for buckets, cost in zip(allocations, costs, strict=True)
-        ]
+        costs = costs_of(allocations, self._arrays)
+        return list(map(self._allocated, allocations, costs))
+
+    def _allocated(self, buckets: Floats, cost: float) -> Allocated:
+        return Allocated(float(buckets @ self._arrays.size), float(cost), buckets)
 
     @property
     def bounds(self) -> Bounds:

@@ -175,8 +175,14 @@ class Tree:
 
 def flat_tree(queries: tuple[Query, ...]) -> Tree:
     """Every query groups the stream itself; equal sets of attributes are one node."""
+    slots = slots_by_keys(queries)
+    return Tree(tuple(Node(keys, None, True, 0.0, slots[keys]) for keys in slots))
+
+
+def slots_by_keys(queries: Iterable[Query]) -> dict[Attributes, int]:
+    """The most slots of the queries with the same attributes; the finest attributes come first."""
     slots: dict[Attributes, int] = {}
     for query in queries:
         slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))
     order = sorted(slots, key=lambda attributes: (-len(attributes), sorted(attributes)))
-    return Tree(tuple(Node(keys, None, True, 0.0, slots[keys]) for keys in order))
+    return {keys: slots[keys] for keys in order}

@@ -14,7 +14,7 @@ use does not change any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Final
@@ -62,23 +62,6 @@ class Planned:
     """The time that planning took."""
 
 
-def plan_tree(
-    queries: tuple[Query, ...],
-    statistics: Statistics,
-    memory_bytes: float,
-    *,
-    table: TableModel = "lru",
-    eps: float = 0.05,
-    exchange: float = 0.0,
-    bounded_leaves: bool = False,
-) -> Planned:
-    """The tree that answers all queries with the fewest hash operations."""
-    began = perf_counter()
-    accounting = accounting_for(table, exchange, bounded_leaves)
-    planner = Planner(queries, statistics, table, accounting, eps)
-    return replace(planner.plan(memory_bytes), seconds=perf_counter() - began)
-
-
 class Planner:
     """Plans trees for any memory; parts that do not depend on it are computed once."""
 
@@ -97,16 +80,23 @@ class Planner:
         self._flat = flat_tree(queries)
 
     def plan(self, memory_bytes: float) -> Planned:
+        """The cheapest candidate within the memory, beside the flat tree."""
         began = perf_counter()
-        tree, flat = self._cheapest(memory_bytes), self._flat_within(memory_bytes)
-        found = Planned(
+        points = [frontier.best(memory_bytes) for frontier in self._frontiers]
+        costs = [
+            (float(frontier.cost[point]), float(frontier.memory[point]), at)
+            for at, (frontier, point) in enumerate(zip(self._frontiers, points, strict=True))
+        ]
+        best = min(costs)[2]
+        tree, flat = self._with_sizes(best, points[best]), self._with_sizes(0, points[0])
+        return Planned(
             tree,
             evaluate(tree, self._curves, self._accounting),
             evaluate(flat, self._curves, self._accounting),
             self._accounting.memory(tree),
-            flat=flat,
+            flat,
+            perf_counter() - began,
         )
-        return replace(found, seconds=perf_counter() - began)
 
     @cached_property
     def trees(self) -> list[Tree]:
@@ -137,20 +127,6 @@ class Planner:
                 by_price = merged(by_price, made)
             found.append(by_price)
         return found
-
-    def _cheapest(self, memory_bytes: float) -> Tree:
-        """The cheapest candidate within the memory."""
-        found = self._frontiers
-        points = [frontier.best(memory_bytes) for frontier in found]
-        keys = [
-            (float(frontier.cost[point]), float(frontier.memory[point]), at)
-            for at, (frontier, point) in enumerate(zip(found, points, strict=True))
-        ]
-        best = min(keys)[2]
-        return self._with_sizes(best, points[best])
-
-    def _flat_within(self, memory_bytes: float) -> Tree:
-        return self._with_sizes(0, self._frontiers[0].best(memory_bytes))
 
     def _with_sizes(self, at: int, point: int) -> Tree:
         sizes = tuple(float(size) for size in self._frontiers[at].allocations[point])

@@ -80,11 +80,13 @@ def priced_values(
 
 
 @compiled
-def value_at(values: Floats, grid: Floats, rows: float) -> float:
+def interpolated(values: Floats, grid: Floats, rows: float) -> float:
+    """The value at a number of rows, linear between the points of a geometric grid."""
     if rows <= grid[0]:
         return float(values[0])
-    cell = min(int(np.log(rows) / np.log(grid[1])), len(grid) - 2)
-    share = (rows - grid[cell]) / (grid[cell + 1] - grid[cell])
+    at = np.log(rows / grid[0]) / np.log(grid[1] / grid[0])
+    cell = min(int(at), len(grid) - 2)
+    share = min((rows - grid[cell]) / (grid[cell + 1] - grid[cell]), 1.0)
     return float(values[cell] + share * (values[cell + 1] - values[cell]))
 
 

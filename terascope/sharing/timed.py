@@ -25,26 +25,30 @@ from math import prod
 from time import perf_counter
 from typing import Final
 
-from terascope.sharing.model import Attributes, Node, Query, RememberedStatistics, Statistics, Tree
+from terascope.sharing.model import (
+    Attributes,
+    Node,
+    Query,
+    RememberedStatistics,
+    Statistics,
+    Tree,
+    slots_by_keys,
+)
 
 LEAST_GAIN: Final = 0.01
 """The share of the time of the flat plan that an intermediate node must save."""
 
-
-@dataclass(frozen=True)
-class LookupCosts:
-    """The costs of look-ups in nanoseconds; measured by `terascope bench trees`."""
-
-    dense_places: int = 1 << 16
-    """The number of groups up to which the place of a group is computed from its codes."""
-    dense: float = 2.5
-    sparse: float = 9.0
-    word: float = 3.0
-    """For each two keys beyond two."""
-    group: float = 5.0
-    """The extra cost of a group of another table, compared with a tuple."""
-    vector: float = 2.0
-    """For each key and slot of a group on a tree edge."""
+# Nanoseconds; measured by `terascope bench trees`.
+DENSE_PLACES: Final = 1 << 16
+"""The number of groups up to which the place of a group is computed from its codes."""
+DENSE_NS: Final = 2.5
+SPARSE_NS: Final = 9.0
+WORD_NS: Final = 3.0
+"""For each two keys beyond two."""
+GROUP_NS: Final = 5.0
+"""The extra cost of a group of another table, compared with a tuple."""
+VECTOR_NS: Final = 2.0
+"""For each key and slot of a group on a tree edge."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,6 @@ class Growing:
 
     statistics: Statistics
     slots: Mapping[Attributes, int]
-    costs: LookupCosts
     parents: dict[Attributes, Attributes | None] = field(default_factory=dict, init=False)
     """The parent of each node; None: the stream."""
     _children: dict[Attributes | None, dict[Attributes, None]] = field(
@@ -92,14 +95,14 @@ class Growing:
         found = self._tables.get(node)
         if found is None:
             found = self._tables[node] = self.table(node)
-        return found if parent is None else found + self.costs.group
+        return found if parent is None else found + GROUP_NS
 
     def table(self, node: Attributes) -> float:
         """The time of one tuple in the table of a node."""
         sizes = (self.statistics.groups(frozenset({one})) + 1 for one in node)
-        if prod(sizes) <= self.costs.dense_places:
-            return self.costs.dense
-        return self.costs.sparse + self.costs.word * ((len(node) - 1) // 2)
+        if prod(sizes) <= DENSE_PLACES:
+            return DENSE_NS
+        return SPARSE_NS + WORD_NS * ((len(node) - 1) // 2)
 
     def edge_ns(self, node: Attributes, children: Sequence[Attributes]) -> float:
         """The time of one row on the tree edges from a node to its children."""
@@ -107,7 +110,7 @@ class Growing:
             return 0.0
         keys = len(frozenset().union(*children))
         slots = max(self.slots.get(child, 1) for child in children)
-        return self.costs.vector * (keys + slots)
+        return VECTOR_NS * (keys + slots)
 
     def nanoseconds(self) -> float:
         looked = sum(map(self.lookups, self.parents))
@@ -157,16 +160,12 @@ class Growing:
         self.hang(node, parent)
 
 
-def plan_for_time(
-    queries: Sequence[Query], statistics: Statistics, costs: LookupCosts | None = None
-) -> Timed:
+def plan_for_time(queries: Sequence[Query], statistics: Statistics) -> Timed:
     """The tree that takes the least time, as far as merging siblings finds it."""
     began = perf_counter()
-    slots: dict[Attributes, int] = {}
-    for query in queries:
-        slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))
-    growing = Growing(RememberedStatistics(statistics), slots, costs or LookupCosts())
-    for node in sorted(slots, key=lambda a: (-len(a), sorted(a))):
+    slots = slots_by_keys(queries)
+    growing = Growing(RememberedStatistics(statistics), slots)
+    for node in slots:
         growing.hang(node, None)
     flat = growing.nanoseconds()
     hang_below_queries(growing)
@@ -176,12 +175,7 @@ def plan_for_time(
         while (found := best_node(growing, parent, LEAST_GAIN * flat)) is not None:
             growing.add(found, parent)
             pending.append(found)
-    return Timed(
-        made_tree(growing),
-        growing.nanoseconds(),
-        flat,
-        perf_counter() - began,
-    )
+    return Timed(made_tree(growing), growing.nanoseconds(), flat, perf_counter() - began)
 
 
 def hang_below_queries(growing: Growing) -> None:
@@ -236,20 +230,13 @@ def made_tree(growing: Growing) -> Tree:
     return Tree(tuple(nodes))
 
 
-def time_of(
-    tree: Tree,
-    queries: Sequence[Query],
-    statistics: Statistics,
-    costs: LookupCosts | None = None,
-) -> float:
+def time_of(tree: Tree, queries: Sequence[Query], statistics: Statistics) -> float:
     """The nanoseconds that a tree takes in an epoch with these statistics, which need not be those
     it was planned for. Every table has the memory it can use, and queries with the same attributes
     have one table each.
     """
-    slots: dict[Attributes, int] = {}
-    for query in queries:
-        slots[query.attributes] = max(query.slots, slots.get(query.attributes, 0))
-    growing = Growing(RememberedStatistics(statistics), slots, costs or LookupCosts())
+    slots = slots_by_keys(queries)
+    growing = Growing(RememberedStatistics(statistics), slots)
     for node in tree.nodes:
         above = None if node.parent is None else tree.nodes[node.parent].attributes
         growing.hang(node.attributes, above)

@@ -23,29 +23,23 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from terascope.functions.slices import SliceVector
-from terascope.sharing.slices import MOST_EDGES, Periodic, composed, composed_panes, paired, rate
+from terascope.sharing.slices import MOST_EDGES, Periodic, composed, composed_panes, paired
 
 Mode: TypeAlias = Literal["cost", "unshared", "paired", "paned"]
-VECTORS: Final = {"paired": composed, "paned": composed_panes}
 
 Groups: TypeAlias = Callable[[float], float]
 """The number of groups among this many tuples."""
 
-
-@dataclass(frozen=True)
-class WindowCosts:
-    """Costs in nanoseconds, tuned by `terascope bench windows-peers`."""
-
-    tuple_ns: float = 12.0
-    """Finding the group of a tuple."""
-    partial_ns: float = 90.0
-    """Packing, exchanging, unpacking and merging the group of a slice."""
-    pass_ns: float = 12.0
-    """Adding the group of a slice to the windows of one query and removing it again."""
-    moved_ns: float = 400.0
-    """The extra cost of a group of a tumbling window that is assembled from slices. Otherwise the
-    reading task finishes the group; now it is delivered after the merge, and operators above it,
-    such as a join, run in Spark."""
+TUPLE_NS: Final = 12.0
+"""Finding the group of a tuple. These costs are tuned by `terascope bench windows-peers`."""
+PARTIAL_NS: Final = 90.0
+"""Packing, exchanging, unpacking and merging the group of a slice."""
+PASS_NS: Final = 12.0
+"""Adding the group of a slice to the windows of one query and removing it again."""
+MOVED_NS: Final = 400.0
+"""The extra cost of a group of a tumbling window that is assembled from slices. Otherwise the
+reading task finishes the group; now it is delivered after the merge, and operators above it, such
+as a join, run in Spark."""
 
 
 @dataclass(frozen=True)
@@ -121,16 +115,18 @@ class Cluster:
         """An upper bound of the edges of all windows, for each unit of time."""
         return sum(len(window.edges) / window.slide for window in self.windows)
 
-    def cost(self, traffic: TupleTraffic, costs: WindowCosts) -> float:
+    def cost(self, traffic: TupleTraffic) -> float:
         """Nanoseconds for each unit of time, without the cost of results."""
-        looked_up = traffic.rate * costs.tuple_ns
+        return traffic.rate * TUPLE_NS + self.assembly_cost(traffic)
+
+    def assembly_cost(self, traffic: TupleTraffic) -> float:
+        """Nanoseconds for each unit of time, beyond looking tuples up."""
         if not self.assembles:
-            return looked_up
-        passes = len(self.windows) * costs.pass_ns
+            return 0.0
+        passes = len(self.windows) * PASS_NS
         tumbling = (w for w in self.windows if is_tumbling(w))
         moved = sum(traffic.groups(w.range * traffic.rate) / w.slide for w in tumbling)
-        shared = self.partials(traffic) * (costs.partial_ns + passes)
-        return looked_up + shared + moved * costs.moved_ns
+        return self.partials(traffic) * (PARTIAL_NS + passes) + moved * MOVED_NS
 
 
 def is_tumbling(window: Periodic) -> bool:
@@ -143,10 +139,9 @@ class WindowClusters:
 
     clusters: tuple[Cluster, ...]
     traffic: TupleTraffic
-    costs: WindowCosts
 
     def cost(self) -> float:
-        return sum(c.cost(self.traffic, self.costs) for c in self.clusters)
+        return total_cost(self.clusters, self.traffic)
 
     @cached_property
     def of(self) -> dict[Periodic, Cluster]:
@@ -159,76 +154,60 @@ class WindowClusters:
     @cached_property
     def alternatives(self) -> dict[str, float | None]:
         """The costs of the alternatives, in nanoseconds for each unit of time; None: impossible."""
-        apart = [Cluster((w,), paired(w)) for w in self.windows]
-        together = composed(self.windows)
-        panes = composed_panes(self.windows)
-        found: dict[str, float | None] = {
-            "unshared": sum(c.cost(self.traffic, self.costs) for c in apart),
-            "shared paired": None,
-            "shared paned": None,
+        return {
+            name: None if made is None else total_cost(made, self.traffic)
+            for name, made in plain_clusters(self.windows).items()
         }
-        if together is not None:
-            one = Cluster(self.windows, together)
-            found["shared paired"] = one.cost(self.traffic, self.costs)
-        if panes is not None:
-            one = Cluster(self.windows, panes)
-            found["shared paned"] = one.cost(self.traffic, self.costs)
-        return found
+
+
+def total_cost(clusters: Iterable[Cluster], traffic: TupleTraffic) -> float:
+    return sum(cluster.cost(traffic) for cluster in clusters)
+
+
+def plain_clusters(windows: tuple[Periodic, ...]) -> dict[str, list[Cluster] | None]:
+    """The clusters that need no search: every window alone, and all windows together by either
+    rewriting; None: the composition is too long.
+    """
+    vectors = {"shared paired": composed(windows), "shared paned": composed_panes(windows)}
+    together = {n: None if v is None else [Cluster(windows, v)] for n, v in vectors.items()}
+    return {"unshared": [Cluster((w,), paired(w)) for w in windows], **together}
 
 
 def share(
-    windows: Iterable[Periodic],
-    traffic: TupleTraffic,
-    costs: WindowCosts | None = None,
-    mode: Mode = "cost",
+    windows: Iterable[Periodic], traffic: TupleTraffic, mode: Mode = "cost"
 ) -> WindowClusters:
     """The windows in clusters: the cheapest clusters, or the clusters of the given mode."""
-    return decided(tuple(sorted(set(windows))), traffic, costs or WindowCosts(), mode)
+    return decided(tuple(sorted(set(windows))), traffic, mode)
 
 
 @lru_cache(maxsize=64)
-def decided(
-    known: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts, mode: Mode
-) -> WindowClusters:
+def decided(known: tuple[Periodic, ...], traffic: TupleTraffic, mode: Mode) -> WindowClusters:
     """The clusters of a family of windows. The result is cached, because a set is planned twice:
     before and after its sources are sampled.
     """
-    if mode == "unshared":
-        clusters = [Cluster((w,), paired(w)) for w in known]
-    elif mode != "cost" and (vector := VECTORS[mode](known)) is not None:
-        clusters = [Cluster(known, vector)]
-    else:
-        clusters = cheapest(known, traffic, prices)
-    return WindowClusters(tuple(clusters), traffic, prices)
+    plain = plain_clusters(known)
+    clusters = plain.get(mode if mode == "unshared" else f"shared {mode}")
+    if clusters is None:
+        searched = merged(placed(known, traffic), traffic)
+        tried = [searched, *(made for made in plain.values() if made is not None)]
+        clusters = min(tried, key=lambda some: total_cost(some, traffic))
+    return WindowClusters(tuple(clusters), traffic)
 
 
-def cheapest(
-    windows: tuple[Periodic, ...], traffic: TupleTraffic, prices: WindowCosts
-) -> list[Cluster]:
-    """The cheapest of the clusters found by search and of the alternatives that explain shows."""
-    tried = [merged(placed(windows, traffic, prices), traffic, prices)]
-    tried.append([Cluster((w,), paired(w)) for w in windows])
-    vectors = (composed(windows), composed_panes(windows)) if len(windows) > 1 else ()
-    tried += [[Cluster(windows, vector)] for vector in vectors if vector is not None]
-    return min(tried, key=lambda some: sum(c.cost(traffic, prices) for c in some))
-
-
-def placed(
-    windows: Iterable[Periodic], traffic: TupleTraffic, prices: WindowCosts
-) -> list[Cluster]:
+def placed(windows: Iterable[Periodic], traffic: TupleTraffic) -> list[Cluster]:
     """Put window after window into the cluster where it costs least. A composition that is too long
     is not used.
     """
     clusters: list[tuple[Cluster, float]] = []
     for window in windows:
         alone = Cluster((window,), paired(window))
-        own = alone.cost(traffic, prices)
+        own = alone.cost(traffic)
         best, gain = None, 0.0
         for place, (cluster, cost) in enumerate(clusters):
             joined = together(cluster, alone)
             if joined is None:
                 continue
-            price = joined.cost(traffic, prices)
+            price = joined.cost(traffic)
             if cost + own - price > gain:
                 best, gain = (place, joined, price), cost + own - price
         if best is None:
@@ -238,16 +217,18 @@ def placed(
     return [cluster for cluster, _ in clusters]
 
 
-def merged(clusters: list[Cluster], traffic: TupleTraffic, costs: WindowCosts) -> list[Cluster]:
+def merged(clusters: list[Cluster], traffic: TupleTraffic) -> list[Cluster]:
     """Merge clusters as long as that saves something."""
     while len(clusters) > 1:
         pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
         tried = [(a, b, together(a, b)) for a, b in pairs]
-        found = [(saving(a, b, c, traffic, costs), a, b, c) for a, b, c in tried if c is not None]
-        if not found:
-            break
-        gain, a, b, joined = max(found, key=lambda one: one[0])
-        if gain <= 0:
+        found = [
+            (total_cost((a, b), traffic) - joined.cost(traffic), a, b, joined)
+            for a, b, joined in tried
+            if joined is not None
+        ]
+        gain, a, b, joined = max(found, key=lambda one: one[0], default=(0.0, None, None, None))
+        if joined is None or gain <= 0:
             break
         clusters = [c for c in clusters if c is not a and c is not b] + [joined]
     return clusters
@@ -261,27 +242,12 @@ def together(left: Cluster, right: Cluster) -> Cluster | None:
     return None if vector is None else Cluster(windows, vector)
 
 
-def saving(
-    left: Cluster, right: Cluster, joined: Cluster | None, traffic: TupleTraffic, costs: WindowCosts
-) -> float:
-    if joined is None:
-        return 0.0
-    apart = left.cost(traffic, costs) + right.cost(traffic, costs)
-    return apart - joined.cost(traffic, costs)
-
-
-def pays_from(cluster: Cluster, traffic: TupleTraffic, costs: WindowCosts) -> float | None:
+def pays_from(cluster: Cluster, traffic: TupleTraffic) -> float | None:
     """Inequality (3): the rate of tuples from which sharing pays with the present groups; None
     where there is nothing to share.
     """
     if len(cluster.windows) < 2:
         return None
     apart = [Cluster((w,), paired(w)) for w in cluster.windows]
-    more = (cluster.cost(traffic, costs) - traffic.rate * costs.tuple_ns) - sum(
-        c.cost(traffic, costs) - traffic.rate * costs.tuple_ns for c in apart
-    )
-    return max(0.0, more / ((len(apart) - 1) * costs.tuple_ns))
-
-
-def edges_per_time(cluster: Cluster) -> float:
-    return float(rate(cluster.vector))
+    more = cluster.assembly_cost(traffic) - sum(one.assembly_cost(traffic) for one in apart)
+    return max(0.0, more / ((len(apart) - 1) * TUPLE_NS))

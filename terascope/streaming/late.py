@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.analysis.bounded import JoinBound
-from terascope.analysis.moving import ALL, moved
+from terascope.analysis.moving import ALL
 from terascope.analysis.row_bounds import RowBound, RowBounds
 from terascope.connectors.base import Column
 from terascope.execute.results.parts import Part, PartWriter
 from terascope.files import PRIVATE, escaped, make_folder
-from terascope.functions.base import Trend, Value
+from terascope.functions.base import Value
 from terascope.physical.delivery import PartFormat
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.plan.rel import WEND, WSTART, Field, Join, Read, Rel, Scan, Sliding, Window
+from terascope.plan.rel import WEND, WSTART, Field, Read, Rel, Scan, Sliding, Window
 from terascope.streaming.partners import streams_below
 from terascope.streaming.state.state import InterfaceReport, StreamProgress, StreamState, keep
 
@@ -67,17 +67,10 @@ class LateBounds(RowBounds):
             case _:
                 yield from super().of_column(rel, name, bound)
 
-    def of_band_left(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
-        """Rows with a left side, x before `value`: their partners end before x + high."""
-        _, high = bound.band or (None, None)
-        yield from self.of_expr(join.left, bound.left, value)
-        yield from self.of_expr(join.right, bound.right, moved(value, high or 0, Trend.INCREASING))
-
-    def of_band_right(self, join: Join, bound: JoinBound, value: Value) -> Iterator[RowBound]:
-        """Rows with a right side, y before `value`: their partners end before y - low."""
-        low, _ = bound.band or (None, None)
-        yield from self.of_expr(join.right, bound.right, value)
-        yield from self.of_expr(join.left, bound.left, moved(value, -(low or 0), Trend.INCREASING))
+    def band_ends(self, bound: JoinBound) -> tuple[int | float, int | float]:
+        """Rows before a value: partners of x end before x + high, partners of y before y - low."""
+        low, high = super().band_ends(bound)
+        return high, low
 
 
 def late_columns(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, ClosedColumn]]:

@@ -24,7 +24,7 @@ from terascope.sharing.cost import Accounting, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import frontier, without_empty
 from terascope.sharing.model import Tree, flat_tree
-from terascope.sharing.plan import plan_tree
+from terascope.sharing.plan import Planner
 from tests.sharing.known_statistics import KnownStatistics
 from tests.sharing.test_fptas import EPS, known, small_tree
 from tests.sharing.test_plan import correlated, pairs
@@ -151,7 +151,7 @@ def test_slc_is_judged_as_its_shares_cost(seed: int, digits: float, bounded: boo
 def test_the_baseline_takes_more_hash_operations() -> None:
     names, queries = pairs(6)
     statistics = correlated(names, 8)
-    ours = plan_tree(queries, statistics, 4e6)
+    ours = Planner(queries, statistics).plan(4e6)
     slc = SlcPlanner(queries, statistics, accounting_for("direct_mapped")).plan(4e6)
     assert ours.cost.total < slc.cost.total <= slc.flat_cost.total
     assert slc.memory_bytes <= 4e6 * (1 + 1e-9)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.sharing.cost import accounting_for
-from terascope.sharing.model import Attributes, Query
-from terascope.sharing.plan import Planner, plan_tree
+from terascope.sharing.model import Attributes, Query, Statistics
+from terascope.sharing.plan import Planned, Planner
 from tests.sharing.known_statistics import KnownStatistics
 
 TUPLES = 400_000.0
@@ -42,6 +42,19 @@ def correlated(names: list[str], seed: int) -> Correlated:
         {name: 10 ** dice.uniform(0.5, 4.3) for name in names},
         {name: dice.uniform(0, 1.2) for name in names},
     )
+
+
+def plan_tree(
+    queries: tuple[Query, ...],
+    statistics: Statistics,
+    memory_bytes: float,
+    *,
+    eps: float = 0.05,
+    exchange: float = 0.0,
+    bounded_leaves: bool = False,
+) -> Planned:
+    accounting = accounting_for("lru", exchange, bounded_leaves)
+    return Planner(queries, statistics, "lru", accounting, eps).plan(memory_bytes)
 
 
 def pairs(count: int) -> tuple[list[str], tuple[Query, ...]]:

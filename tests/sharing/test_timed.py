@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.sharing.model import Query
-from terascope.sharing.timed import Growing, LookupCosts, plan_for_time
+from terascope.sharing.timed import GROUP_NS, SPARSE_NS, VECTOR_NS, WORD_NS, Growing, plan_for_time
 from tests.sharing.known_statistics import KnownStatistics
 
 NAMES = "abcdef"
@@ -77,13 +77,13 @@ def test_costs_are_those_of_the_tree() -> None:
     """By hand: one inner node over two queries."""
     groups = {frozenset("a"): 1e5, frozenset("b"): 1e5, frozenset("c"): 1e5, frozenset("abc"): 1e4}
     groups |= {frozenset("ab"): 9e3, frozenset("bc"): 9e3}
-    known, costs = KnownStatistics(1e6, groups), LookupCosts()
+    known = KnownStatistics(1e6, groups)
     slots = {frozenset("ab"): 2, frozenset("bc"): 2}
-    growing = Growing(known, slots, costs)
+    growing = Growing(known, slots)
     for node in slots:
         growing.hang(node, None)
-    assert growing.nanoseconds() == 2e6 * costs.sparse
+    assert growing.nanoseconds() == 2e6 * SPARSE_NS
     growing.add(frozenset("abc"), None)
-    inner = 1e6 * (costs.sparse + costs.word)
-    down = 1e4 * (2 * (costs.sparse + costs.group) + costs.vector * (3 + 2))
+    inner = 1e6 * (SPARSE_NS + WORD_NS)
+    down = 1e4 * (2 * (SPARSE_NS + GROUP_NS) + VECTOR_NS * (3 + 2))
     assert growing.nanoseconds() == inner + down

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from terascope.sharing.slices import MOST_SLICES, Periodic, paired
 from terascope.sharing.windows import (
+    TUPLE_NS,
     Cluster,
     TupleTraffic,
-    WindowCosts,
     assumed,
     pays_from,
     share,
@@ -44,13 +44,13 @@ def test_sharing_pays_from_a_rate_on() -> None:
     some = [Periodic(1500 + 37 * i, 1000) for i in range(8)]
     busy = share(some, TupleTraffic(1000.0, one_group))
     assert len(busy.clusters) == 1
-    at = pays_from(busy.clusters[0], busy.traffic, busy.costs)
+    at = pays_from(busy.clusters[0], busy.traffic)
     assert at is not None
     apart = [Cluster((w,), paired(w)) for w in some]
     for rate, better in ((at * 1.1, True), (at * 0.9, False)):
         traffic = TupleTraffic(rate, one_group)
-        together = busy.clusters[0].cost(traffic, busy.costs)
-        assert (together < sum(c.cost(traffic, busy.costs) for c in apart)) == better
+        together = busy.clusters[0].cost(traffic)
+        assert (together < sum(c.cost(traffic) for c in apart)) == better
 
 
 def test_slices_that_do_not_reduce_the_data_are_not_shared() -> None:
@@ -80,8 +80,7 @@ def test_hundreds_of_windows_are_decided_in_seconds() -> None:
 
 
 def test_a_tumbling_window_alone_needs_no_assembly() -> None:
-    costs = WindowCosts()
     traffic = TupleTraffic(100.0, assumed(1))
     alone = share([Periodic(60, 60)], traffic)
     assert not alone.clusters[0].assembles
-    assert alone.cost() == traffic.rate * costs.tuple_ns
+    assert alone.cost() == traffic.rate * TUPLE_NS

@@ -6,7 +6,7 @@ In: a Job with low-level streams. Out: for each of these a `Target`, the queries
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from terascope.connectors.base import INTERFACE, POSITION
@@ -58,18 +58,16 @@ def deliveries(
     direct = direct_queries(job, sorted_later) if writing else {}
     direct = {name: made for name, made in direct.items() if made.program.stream not in held}
     joined = joinings(job, direct, sorted_later) if writing and joins else {}
-    targets = stream_targets(job, direct, joined)
-    conditions = {n: c for n, t in targets.items() if (c := first_conditions(t))}
-    targets = narrowed(
-        {n: without_conditions(t, len(conditions.get(n, ()))) for n, t in targets.items()}
+    pushed = {n: pushed_down(t) for n, t in stream_targets(job, direct, joined).items()}
+    targets = {number: narrow(target) for number, (target, _) in pushed.items()}
+    conditions = {target.name: asked for target, asked in pushed.values()}
+    columns = {target.name: {f.name for f in target.fields} for target in targets.values()}
+    reads = tuple(
+        replace(read, low=adapted(read.low, conditions, columns))
+        for read in job.reads
+        if read.low is not None
     )
-    reads: list[SourceRead] = []
-    for read in job.reads:
-        if read.low is not None:
-            numbers = stream_numbers(job, read)
-            low = with_conditions(read.low, numbers, conditions)
-            reads.append(replace(read, low=with_fields(low, numbers, targets)))
-    return Deliveries(direct, joined, targets, tuple(reads))
+    return Deliveries(direct, joined, targets, reads)
 
 
 def stream_numbers(job: Job, read: SourceRead) -> tuple[int, ...]:
@@ -164,17 +162,30 @@ def needed(job: Job, direct: Collection[str]) -> set[str]:
     return found
 
 
-# ---- columns that no query reads -----------------------------------------------------------------
+# ---- conditions and columns that the low level takes over ----------------------------------------
 
 
-def narrowed(targets: Mapping[int, Target]) -> dict[int, Target]:
-    """Targets without the columns of selections that no query of the tasks reads, such as columns
-    that only a sort reads.
+def pushed_down(target: Target) -> tuple[Target, tuple[Expr, ...]]:
+    """A target without the conditions that its lone query begins with, and these conditions: the
+    low level tests them before tuples are copied. Only of a selection that one query reads
+    alone.
     """
-    return {number: narrow(target) for number, target in targets.items()}
+    if target.high or target.groups is not None or len(target.direct) != 1 or target.of_windows:
+        return target, ()
+    (direct,) = target.direct
+    found: list[Expr] = []
+    for step in direct.program.steps:
+        if not isinstance(step, Keep):
+            break
+        found.append(step.predicate)
+    program = replace(direct.program, steps=direct.program.steps[len(found) :])
+    return replace(target, direct=(replace(direct, program=program),)), tuple(found)
 
 
 def narrow(target: Target) -> Target:
+    """A target without the columns of a selection that no query of the tasks reads, such as those
+    that only sorted rows need.
+    """
     if target.high or target.groups is not None or not target.direct:
         return target
     read = [columns_read(d.program) for d in target.direct]
@@ -186,54 +197,23 @@ def narrow(target: Target) -> Target:
     return replace(target, fields=fields, direct=direct)
 
 
-def with_fields(low: LowPlan, numbers: Sequence[int], targets: Mapping[int, Target]) -> LowPlan:
-    """A plan whose selections have the columns of their targets. The place and the interface of a
-    tuple are dropped when no query reads them; others stay: malformed values are counted.
+def adapted(
+    low: LowPlan,
+    conditions: Mapping[str, tuple[Expr, ...]],
+    columns: Mapping[str, Collection[str]],
+) -> LowPlan:
+    """A plan whose selections have the conditions and columns of their targets, by stream. The
+    place and the interface of a tuple are dropped when no query reads them; others stay: malformed
+    values are counted.
     """
     queries = list(low.queries)
     for at, query in enumerate(queries):
         if isinstance(query, LowSelect):
-            names = {f.name for f in targets[numbers[at]].fields}
-            items = tuple((name, expr) for name, expr in query.items if name in names)
-            queries[at] = replace(query, items=items)
+            items = dict(query.items)
+            asked = (substitute(condition, items) for condition in conditions[query.name])
+            kept = tuple(item for item in query.items if item[0] in columns[query.name])
+            queries[at] = replace(query, rest=(*query.rest, *asked), items=kept)
     expressions = [*low.predicates, *(e for query in queries for e in expressions_of(query))]
     used = frozenset[str]().union(*(columns_of(expr) for expr in expressions))
-    columns = tuple(c for c in low.columns if c.name in used or c.name not in (POSITION, INTERFACE))
-    return replace(low, queries=tuple(queries), columns=columns)
-
-
-# ---- conditions of the high part, evaluated before tuples are copied --------------------------
-
-
-def first_conditions(target: Target) -> tuple[Expr, ...]:
-    """The first conditions of a query that reads a selection alone."""
-    if target.high or target.groups is not None or len(target.direct) != 1:
-        return ()
-    if target.of_windows:
-        return ()
-    found: list[Expr] = []
-    for step in target.direct[0].program.steps:
-        if not isinstance(step, Keep):
-            break
-        found.append(step.predicate)
-    return tuple(found)
-
-
-def without_conditions(target: Target, number: int) -> Target:
-    if not number:
-        return target
-    (direct,) = target.direct
-    program = replace(direct.program, steps=direct.program.steps[number:])
-    return replace(target, direct=(replace(direct, program=program),))
-
-
-def with_conditions(
-    low: LowPlan, numbers: Sequence[int], conditions: Mapping[int, tuple[Expr, ...]]
-) -> LowPlan:
-    queries = list(low.queries)
-    for at, query in enumerate(queries):
-        if isinstance(query, LowSelect):
-            more = conditions.get(numbers[at], ())
-            asked = tuple(substitute(c, dict(query.items)) for c in more)
-            queries[at] = replace(query, rest=(*query.rest, *asked))
-    return replace(low, queries=tuple(queries))
+    read = tuple(c for c in low.columns if c.name in used or c.name not in (POSITION, INTERFACE))
+    return replace(low, queries=tuple(queries), columns=read)

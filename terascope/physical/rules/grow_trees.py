@@ -28,7 +28,7 @@ from terascope.plan.show import show_expr
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Node, Query, RememberedStatistics, Statistics, Tree, flat_tree
-from terascope.sharing.plan import plan_tree
+from terascope.sharing.plan import Planner
 from terascope.sharing.timed import plan_for_time
 
 LEAST_QUERIES: Final = 3
@@ -148,11 +148,8 @@ def decided(
             0.0, 0.0, 0.0, timed.seconds,
         )  # fmt: skip
         return accounted(found, queries, Curves(statistics, "uniform"))
-    accounting = tree_accounting(config)
-    planned = plan_tree(
-        queries, statistics, tree_budget(config), table=TREE_TABLE, eps=TREE_EPS,
-        exchange=accounting.exchange, bounded_leaves=accounting.bounded_leaves,
-    )  # fmt: skip
+    planner = Planner(queries, statistics, TREE_TABLE, tree_accounting(config), TREE_EPS)
+    planned = planner.plan(tree_budget(config))
     found = TreeDecision(
         read, names, planned.tree, "hash operations", planned.cost.total, planned.flat_cost.total,
         0.0, 0.0, 0.0, planned.seconds,
@@ -166,10 +163,8 @@ def decided(
 
 def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> TreeDecision:
     """The costs of a tree and of the flat plan in both accountings, and their memory."""
-    paper, own = (
-        accounting_for(curves.model),
-        accounting_for(curves.model, EXCHANGE, bounded_leaves=True),
-    )
+    paper = accounting_for(curves.model)
+    own = accounting_for(curves.model, EXCHANGE, bounded_leaves=True)
     flat = flat_tree(queries)
     wanted = flat.with_buckets(tuple(curves.of(node.attributes).most for node in flat.nodes))
     cost = evaluate(one.tree, curves, own)

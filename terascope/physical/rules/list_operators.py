@@ -40,9 +40,10 @@ from terascope.physical.operators import (
 )
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.settings import costs_of
-from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS, TUPLE_NS
+from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
 from terascope.plan.plan import reads
 from terascope.plan.rel import Scan, walk
+from terascope.sharing.windows import TUPLE_NS
 
 READING: tuple[Placement, ...] = ("task",)
 FINISHING: tuple[Placement, ...] = ("task", "merge")
@@ -85,10 +86,9 @@ class Listing:
             self.ends |= {interface.name: (name,) for interface in read.interfaces}
             return
         if read.low.predicates:
-            predicted = sum(map(self.costs.of, read.low.predicates))
-            predicates = read.low.predicates
-            yield PrefilterTuples(f"prefilter {read.name}", (name,), READING, predicted, predicates)
-            name = f"prefilter {read.name}"
+            above, name = name, f"prefilter {read.name}"
+            cost = sum(map(self.costs.of, read.low.predicates))
+            yield PrefilterTuples(name, (above,), READING, read.low.predicates, cost_ns=cost)
         yield from self.low_operators(read, name)
 
     def low_operators(self, read: SourceRead, above: str) -> Iterator[Operator]:
@@ -108,12 +108,13 @@ class Listing:
         label = self.label(query.name, read)
         if isinstance(query, LowSelect):
             exprs = (*query.rest, *(expr for _, expr in query.items))
-            predicted = sum(map(self.costs.of, exprs))
-            return SelectTuples(f"select {label}", (above,), READING, predicted, query)
+            cost = sum(map(self.costs.of, exprs))
+            return SelectTuples(f"select {label}", (above,), READING, query, cost_ns=cost)
         if query.parent is not None:
             parent = f"group {self.label(query.parent, read)}"
             return TreeEdge(f"group {label}", (parent,), READING, query)
-        return GroupTuples(f"group {label}", (above,), READING, self.group_ns(query), query)
+        cost = self.group_ns(query)
+        return GroupTuples(f"group {label}", (above,), READING, query, cost_ns=cost)
 
     def group_ns(self, query: LowAggregate) -> float:
         """The time to find the group of a tuple and to update each slot."""

@@ -84,15 +84,6 @@ def unknown(_: Queries) -> float:
     return 0.0
 
 
-@dataclass(frozen=True)
-class Complete:
-    """The slots of a table and its admission predicate."""
-
-    slots: Mapping[object, Mapping[str, Slot]]
-    """What is kept -> its slot in each read."""
-    entries: Mapping[str, AdmissionPredicate]
-
-
 @dataclass
 class Table:
     """The table of one stream and of the streams that join it."""
@@ -113,17 +104,19 @@ class Table:
         most = sum(len(any_of(queries).slots) + 1 for _, queries in self.members.values())
         return most <= MOST_SLOTS or len(self.slots) <= MOST_SLOTS
 
-    def entry(self, read: str) -> AdmissionPredicate:
-        return AdmissionPredicate.of([queries[read] for _, queries in self.members.values()])
+    @cached_property
+    def entries(self) -> dict[str, AdmissionPredicate]:
+        """The admission predicate in each read, when all members have joined the table."""
+        members = [queries for _, queries in self.members.values()]
+        return {read: AdmissionPredicate.of([m[read] for m in members]) for read in self.queries}
 
-    @property
+    @cached_property
     def slots(self) -> dict[object, dict[str, Slot]]:
-        """Kept state -> its slot in each read."""
+        """Kept state, when all members have joined the table -> its slot in each read."""
         found: dict[object, dict[str, Slot]] = {}
         used = {f.name for f in self.output.fields}
-        entries = {read: self.entry(read) for read in self.queries}
         for member in self.members:
-            for name, by_read in self.wanted(member, entries):
+            for name, by_read in self.wanted(member):
                 kept = kept_in(by_read)
                 if kept not in found:
                     own = member == self.output.name and name != SEEN
@@ -132,14 +125,10 @@ class Table:
                     found[kept] = {r: replace(s, name=fresh) for r, s in by_read.items()}
         return found
 
-    def wanted(
-        self, member: str, entries: Mapping[str, AdmissionPredicate]
-    ) -> list[tuple[str, dict[str, Slot]]]:
-        """The slots of a member: its own and, if it needs one, the count that marks its groups.
-        `entries`: the admission predicate of the table in each read.
-        """
+    def wanted(self, member: str) -> list[tuple[str, dict[str, Slot]]]:
+        """The slots of a member: its own and, if it needs one, the count that marks its groups."""
         _, queries = self.members[member]
-        wheres = {read: entries[read].where(query) for read, query in queries.items()}
+        wheres = {read: self.entries[read].where(query) for read, query in queries.items()}
         found = [
             (slot.name, {r: replace(q.slots[i], where=wheres[r]) for r, q in queries.items()})
             for i, slot in enumerate(any_of(queries).slots)
@@ -150,11 +139,11 @@ class Table:
         return found
 
     def shared_slots(self, read: str) -> tuple[Slot, ...]:
-        return tuple(slots[read] for slots in self.complete.slots.values())
+        return tuple(slots[read] for slots in self.slots.values())
 
     def shared_query(self, query: LowAggregate, read: str) -> LowAggregate:
         """The aggregation that has the table."""
-        entry = self.complete.entries[read]
+        entry = self.entries[read]
         return replace(
             query,
             slots=self.shared_slots(read),
@@ -162,11 +151,6 @@ class Table:
             rest=entry.rest,
             anyof=entry.anyof,
         )
-
-    @cached_property
-    def complete(self) -> Complete:
-        """The table with the slots of all members."""
-        return Complete(self.slots, {read: self.entry(read) for read in self.queries})
 
     @cached_property
     def shared_output(self) -> LowOutput:
@@ -179,8 +163,8 @@ class Table:
         keys = {expr: name for name, expr in reversed(any_of(self.queries).keys)}
         items: list[Named] = [(name, Col(keys[expr], expr.type)) for name, expr in query.keys]
         source: Rel = Read(self.output.name, self.shared_output.fields)
-        for name, by_read in self.wanted(member, self.complete.entries):
-            kept = any_of(self.complete.slots[kept_in(by_read)])
+        for name, by_read in self.wanted(member):
+            kept = any_of(self.slots[kept_in(by_read)])
             column = Col(kept.name, kept.type)
             if name == SEEN:
                 source = Filter(source, call(">", column, Lit(0, Type.ULLONG)))

@@ -28,7 +28,7 @@ from terascope.plan.rel import (
     WindowSpec,
     walk,
 )
-from terascope.sharing.windows import WindowCosts
+from terascope.sharing.windows import PARTIAL_NS, TUPLE_NS
 
 SAVED_SHARE: Final = 0.25
 """The most that sharing is likely to save, as a share of the time of the avoidable look-ups:
@@ -130,15 +130,11 @@ def ordered(rel: Rel) -> frozenset[str]:
 def look_up_ns(windows: Iterable[WindowSpec]) -> float:
     """The cost of a tuple; in a sliding window it may become a partial of its own."""
     sliding = any(isinstance(spec, Sliding) and spec.range != spec.slide for spec in windows)
-    return TUPLE_NS + (WindowCosts().partial_ns if sliding else 0.0)
+    return TUPLE_NS + (PARTIAL_NS if sliding else 0.0)
 
 
 def scans(rel: Rel) -> Iterator[Scan]:
     return (part for part in walk(rel) if isinstance(part, Scan))
-
-
-TUPLE_NS: Final = 12.0
-"""Finding the group of a tuple."""
 
 
 SLOT_NS: Final = 1.0

@@ -25,14 +25,7 @@ from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.physical.stream.slice_streams import keys_of_family
 from terascope.plan.show import show_expr
 from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
-from terascope.sharing.windows import (
-    Cluster,
-    Groups,
-    TupleTraffic,
-    WindowClusters,
-    WindowCosts,
-    fitted,
-)
+from terascope.sharing.windows import Cluster, Groups, TupleTraffic, fitted, total_cost
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
 from terascope.streaming.replan.tree_choice import Patience
@@ -80,15 +73,11 @@ class WatchedWindows:
             return None
         before, gain = self.composition, 0.0
         best = before.clusters
-        now = self.cost(best, traffic)
+        now = total_cost(best, traffic)
         if self.may_change and now * self.second >= least_core * 1e9:
             best = best_clusters(before, before.windows, traffic, self.pinned)
-            gain = 1 - self.cost(best, traffic) / now
+            gain = 1 - total_cost(best, traffic) / now
         return Judged(traffic, best, gain)
-
-    def cost(self, clusters: tuple[Cluster, ...], traffic: TupleTraffic) -> float:
-        """Nanoseconds for each unit of time."""
-        return WindowClusters(clusters, traffic, WindowCosts()).cost()
 
 
 class WindowReplanner:
@@ -201,7 +190,7 @@ class WindowReplanner:
     def _status(self, one: WatchedWindows) -> WindowStatus:
         made, queries = one.composition, self._plan.slicing.queries
         shared = made.shared
-        costs = dict(shared.alternatives) | {"chosen": shared.cost()}
+        costs = shared.alternatives | {"chosen": shared.cost()}
         microseconds = one.second / 1000
         clusters = tuple(
             ClusterStatus(
