@@ -35,7 +35,7 @@ from terascope.output import (
     write_manifest,
 )
 from terascope.physical.job import Job
-from terascope.physical.measures import Measures
+from terascope.physical.operators import Measures
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.pipeline import Compiled
 from terascope.plan.rel import Field

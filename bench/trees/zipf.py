@@ -18,7 +18,7 @@ from bench.experiment import Contender, Figures, Outcome, Prepared, Settings, Te
 from bench.trees.asked import WRONG, Asked, NothingWrong, new_table, shown
 from bench.trees.streams import NO_REAL, Stream, has_stream, stream_of
 from terascope.sharing.distinct import Ints, attribute_hashes, count_groups, set_hashes
-from terascope.sharing.zipf import slope
+from terascope.sharing.statistics import slope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from terascope.physical.job import Job
-from terascope.physical.measures import Measure, measures_from, summed
-from terascope.physical.operators import MergeGroups
+from terascope.physical.operators import Measure, MergeGroups, measures_from, summed
 
 Item = TypeVar("Item")
 

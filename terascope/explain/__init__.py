@@ -23,7 +23,7 @@ from terascope.explain.to_json import as_json
 from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
 from terascope.physical.job import Job
-from terascope.physical.measures import Measures
+from terascope.physical.operators import Measures
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.pipeline import Compiled
 

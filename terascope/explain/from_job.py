@@ -35,7 +35,7 @@ from terascope.explain.operators import (
 from terascope.local.choice import choose_engine
 from terascope.physical.job import Job, LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
-from terascope.physical.measures import Measures
+from terascope.physical.operators import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
 from terascope.physical.settings import costs_of, host_of

@@ -7,7 +7,6 @@ from typing import assert_never
 
 from terascope.explain.model import Facts, OperatorLine
 from terascope.explain.operators import order_in_words
-from terascope.physical.measures import Measure, Measures
 from terascope.physical.operators import (
     AssembleWindows,
     ComputeRelation,
@@ -15,6 +14,8 @@ from terascope.physical.operators import (
     GroupTuples,
     JoinGroups,
     JoinLeftovers,
+    Measure,
+    Measures,
     MergeGroups,
     Operator,
     PrefilterTuples,

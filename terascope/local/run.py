@@ -23,7 +23,7 @@ from terascope.local.engine import LocalEngine
 from terascope.local.relations import ArrowRelations
 from terascope.physical.delivery import Sink
 from terascope.physical.job import Job, Output
-from terascope.physical.measures import Measure
+from terascope.physical.operators import Measure
 from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads

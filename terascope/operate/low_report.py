@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Final
 
 from terascope.operate.status import LowStatus, OperatorStatus, Trace
-from terascope.physical.measures import Measure, measures_from, summed
+from terascope.physical.operators import Measure, measures_from, summed
 from terascope.physical.stream.plan import LowStream
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.units import NANOSECONDS

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from terascope.diagnostic import StreamError
-from terascope.physical.measures import Measure
+from terascope.physical.operators import Measure
 from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
 from terascope.units import readable_moment
 

@@ -28,11 +28,10 @@ from terascope.plan.rel import (
     Window,
     inputs,
 )
-from terascope.reference.aggregate import aggregate
+from terascope.reference.aggregate import aggregate, running
 from terascope.reference.context import Evaluation, Sources
 from terascope.reference.join import join
 from terascope.reference.rows import Row, Rows, same_row, sort_key
-from terascope.reference.running import running
 from terascope.reference.window import window
 
 

@@ -31,9 +31,9 @@ from terascope.plan.rel import WEND, Aggregate, Read, Rel, Running, Scan, walk
 from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Row, Rows
-from terascope.reference.sources import MemorySources
 from terascope.streaming.release import Range, released
 from terascope.types import Type
+from tests.reference.memory_sources import MemorySources
 
 COLUMNS = {
     "ts": Type.INT, "a": Type.INT, "b": Type.INT, "ip": Type.STRING, "s": Type.STRING,

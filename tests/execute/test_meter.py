@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from terascope.execute.meter import Meter
-from terascope.physical.measures import Measure, measures_from, summed
+from terascope.physical.operators import Measure, measures_from, summed
 from terascope.session import Session
 from tests.cli.calls import call, small_trace
 

@@ -20,7 +20,6 @@ from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Join
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import MemorySources
 from terascope.syntax.ast import QueryStatement, Script
 from terascope.syntax.parser import parse_recovering
 from terascope.syntax.printer import print_script
@@ -28,6 +27,7 @@ from tests.oracle.build import call, col, ints, plan, rename
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
 from tests.properties.random_sets import PROTOCOL
+from tests.reference.memory_sources import MemorySources
 
 HTTP = """\
 QUERY hostnames:

@@ -14,9 +14,9 @@ from terascope.plan.rel import Rel
 from terascope.reference.context import Sources
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row, Rows
-from terascope.reference.sources import MemorySources
 from tests.oracle.compare import assert_same_rows
 from tests.oracle.duckdb_sql import run_duckdb
+from tests.reference.memory_sources import MemorySources
 
 Tables: TypeAlias = Mapping[str, Sequence[Mapping[str, Value]]]
 

@@ -34,11 +34,11 @@ from terascope.plan.rel import (
 from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import evaluate, tuples_of
 from terascope.reference.rows import Rows
-from terascope.reference.sources import MemorySources
 from terascope.types import Type
 from tests.oracle.build import agg, aggs, call, case, col, columns, named, plan, read, scan
 from tests.oracle.compare import assert_same_rows
 from tests.physical.merged_split import over_merged_groups
+from tests.reference.memory_sources import MemorySources
 
 QUICK = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None

@@ -15,10 +15,10 @@ from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_D
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.plan.rel import Aggregate, Filter, Project, Scan, walk
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import MemorySources
 from tests.agreement import assert_same_answers, delivered
 from tests.physical.merged_split import over_merged_groups
 from tests.properties.engines import make_case
+from tests.reference.memory_sources import MemorySources
 
 SEEDS = range(200, 200 + int(os.environ.get("TERASCOPE_SEEDS", "10")))
 WAYS: tuple[tuple[Host, Costs], ...] = (

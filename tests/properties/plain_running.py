@@ -19,7 +19,7 @@ from terascope.plan.evaluate import Parameters, compile_expr, constant_value
 from terascope.plan.expr import AggCall
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Running, Scan
-from terascope.reference.accumulate import accumulators, aggregate_values
+from terascope.reference.aggregate import accumulators, aggregate_values
 from terascope.reference.context import Evaluation
 from terascope.reference.rows import Row, Rows, same_row, sort_key
 from terascope.spark.catalyst.aggregates import GroupFold, argument

@@ -5,10 +5,10 @@ import pytest
 from terascope.functions.base import ValueMistake
 from terascope.plan.rel import Aggregate, Slices, Sliding, Window
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import MemorySources
 from terascope.types import INT_MAX, Type
 from tests.oracle.agreement import rows_of
 from tests.oracle.build import agg, aggs, call, col, columns, ints, named, plan, records, scan
+from tests.reference.memory_sources import MemorySources
 
 NAN = float("nan")
 T = ints("t", names="ts k x")

@@ -8,10 +8,10 @@ from terascope.plan.expr import Cast, Param
 from terascope.plan.plan import Parameter
 from terascope.plan.rel import Filter, Project
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import MemorySources
 from terascope.types import INT_MAX, Type
 from tests.oracle.agreement import agreed, rows_of
 from tests.oracle.build import call, case, col, ints, lit, named, plan, records
+from tests.reference.memory_sources import MemorySources
 
 T = ints("t", names="x y")
 

@@ -16,9 +16,9 @@ from terascope.plan.rel import (
     Window,
 )
 from terascope.reference.context import Evaluation
-from terascope.reference.sources import MemorySources
 from terascope.types import Type
 from tests.oracle.build import agg, aggs, call, col, fields, ints, lit, named, plan, read, records
+from tests.reference.memory_sources import MemorySources
 
 A = ints("a", names="ts x")
 B = ints("b", names="us y")

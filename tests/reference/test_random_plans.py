@@ -23,7 +23,6 @@ from terascope.plan.rel import (
     Window,
     WindowSpec,
 )
-from terascope.reference.sources import MemorySources
 from terascope.types import Type
 from tests.oracle.agreement import agreed, rows_of
 from tests.oracle.build import (
@@ -40,6 +39,7 @@ from tests.oracle.build import (
     rename,
     scan,
 )
+from tests.reference.memory_sources import MemorySources
 
 QUICK = settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None

@@ -13,7 +13,7 @@ from terascope.optimize.driver import optimize
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import canonical_order
-from terascope.reference.sources import MemorySources
+from tests.reference.memory_sources import MemorySources
 
 PROTOCOLS = "".join(
     f"PROTOCOL {name} (ts UINT increasing clock(s), k INT, v INT); " for name in "LRZ"

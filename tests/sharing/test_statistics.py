@@ -21,8 +21,7 @@ from terascope.sharing.distinct import (
     gee,
     set_hashes,
 )
-from terascope.sharing.statistics import SampledStatistics
-from terascope.sharing.zipf import exponent
+from terascope.sharing.statistics import SampledStatistics, exponent
 
 SIZE = 200_000
 

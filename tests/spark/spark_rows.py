@@ -23,11 +23,11 @@ from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import IFACE, Scan, walk
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row
-from terascope.reference.sources import MemorySources
 from terascope.spark.mistakes import translating
 from terascope.spark.run import run_job
 from terascope.types import Type
 from tests.oracle.compare import assert_same_rows
+from tests.reference.memory_sources import MemorySources
 
 Tables = Mapping[str, Sequence[Mapping[str, Value]]]
 

@@ -19,7 +19,7 @@ from terascope.execute.results.parts import Part, write_rows
 from terascope.execute.results.result_files import Format
 from terascope.physical.delivery import PartFormat
 from terascope.physical.job import Job
-from terascope.physical.measures import Measure
+from terascope.physical.operators import Measure
 from terascope.plan.rel import Field
 
 IN_MEMORY: Final = 2_000_000

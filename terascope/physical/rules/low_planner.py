@@ -9,7 +9,7 @@ the signature, for the tuples that are left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -200,7 +200,7 @@ def low_query(
         raise PlanMistake(f"{stream.name} is no low-level stream")
     scan, predicate = source_of(rel.source)
     below = connector_columns(scan, names, columns)
-    conditions = [*membership(scan, names)]
+    conditions = membership(scan, names)
     if predicate != TRUE:
         conditions += [substitute(c, below) for c in conjuncts(predicate)]
     signature, rest = prefilter.divide(conditions)
@@ -238,7 +238,7 @@ def connector_columns(
     return below
 
 
-def membership(scan: Scan, names: Sequence[str]) -> list[Expr]:
+def membership(scan: Scan, names: Collection[str]) -> list[Expr]:
     """The condition by which a tuple of the read belongs to the scan."""
     conditions: list[Expr] = []
     if scan.layer is not None:

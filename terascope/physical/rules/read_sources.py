@@ -17,9 +17,9 @@ from terascope.diagnostic import SourceError
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
-from terascope.physical.rules.low_planner import common_edge
-from terascope.plan.build import TRUE, call, conjunction, disjunction
-from terascope.plan.expr import Col, Expr, Lit, conjuncts, substitute
+from terascope.physical.rules.low_planner import common_edge, membership
+from terascope.plan.build import TRUE, conjunction, disjunction
+from terascope.plan.expr import Col, Expr, conjuncts, substitute
 from terascope.plan.plan import Stream
 from terascope.plan.rel import Filter, Rel, Scan, inputs
 from terascope.types import Type
@@ -135,13 +135,7 @@ def weakest(terms: list[Expr]) -> list[Expr]:
 
 def scan_term(scan: Scan, predicate: Expr, members: set[str]) -> Expr:
     """The condition of the tuples of one scan, in columns of the connector."""
-    parts: list[Expr] = []
-    if scan.layer is not None:
-        bit = Lit(scan.layer, Type.LLONG)
-        parts.append(call("!=", call("&", Col(LAYERS, Type.LLONG), bit), Lit(0, Type.LLONG)))
-    if members - set(scan.interfaces):
-        wanted = [Lit(n, Type.STRING) for n in scan.interfaces]
-        parts.append(call("in", Col(INTERFACE, Type.STRING), *wanted))
+    parts = membership(scan, members)
     names: dict[str, Expr] = {c.name: Col(c.read_from, c.type) for c in scan.columns}
     if predicate != TRUE:
         below = (substitute(c, names) for c in conjuncts(predicate))
