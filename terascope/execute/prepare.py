@@ -22,8 +22,7 @@ from terascope.kernels.tables.bounded_tables import compiled as bounded_kernels
 from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
 from terascope.kernels.tables.partitioned import group_kernel
 from terascope.kernels.tables.slots import Shape
-from terascope.physical.low_plan import LowAggregate, LowPlan, TableKind
-from terascope.physical.programs import programs
+from terascope.physical.low_plan import LowAggregate, LowPlan, TableKind, programs
 from terascope.physical.row_pipeline import Regroup
 
 Told = Callable[[int, int], None]

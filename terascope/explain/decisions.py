@@ -8,7 +8,7 @@ choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from terascope.functions.slices import SliceVector
 from terascope.physical.job import TreeDecision
@@ -87,12 +87,6 @@ def microseconds(cost: float | None, second: int) -> str:
 
 MOST_SHOWN = 4
 """Queries that are named."""
-
-
-def tree_notes(decisions: Sequence[TreeDecision]) -> Iterator[str]:
-    """One text for each decision."""
-    for one in decisions:
-        yield "\n".join(tree_lines(one))
 
 
 def tree_lines(one: TreeDecision) -> Iterator[str]:

@@ -18,8 +18,8 @@ from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
-from terascope.explain.decisions import prospect_notes, slices_in_words, slicing_notes, tree_notes
-from terascope.explain.from_operators import operator_lines
+from terascope.explain.decisions import prospect_notes, slices_in_words, slicing_notes, tree_lines
+from terascope.explain.from_operators import operator_line
 from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.explain.operators import (
@@ -102,10 +102,10 @@ def picture_of_job(
         (
             *prospect_notes(job.prospect),
             *slicing_notes(split.slicing),
-            *tree_notes(job.decisions),
+            *("\n".join(tree_lines(one)) for one in job.decisions),
             *notes,
         ),
-        operators=operator_lines(job.operators, measures),
+        operators=tuple(operator_line(o, (measures or {}).get(o.name)) for o in job.operators),
     )
 
 

@@ -12,7 +12,9 @@ INDENT = "  "
 def as_text(picture: Picture) -> str:
     if picture.stage == "split":
         return as_script(picture)
-    blocks = ["\n".join(box_lines(box, picture.stage)) for box in shown_boxes(picture)]
+    # A source of a plan is no more than a name, which its scans say already.
+    shown = [box for box in picture.boxes if box.root is not None or box.facts]
+    blocks = ["\n".join(box_lines(box, picture.stage)) for box in shown]
     if picture.operators:
         blocks.insert(0, "\n".join(operator_table(picture.operators)))
     if picture.parameters:
@@ -22,11 +24,6 @@ def as_text(picture: Picture) -> str:
         blocks.append("\n".join(rule_lines(picture.rules)))
     blocks += [f"note: {note}" for note in picture.notes]
     return "\n\n".join(blocks) + "\n"
-
-
-def shown_boxes(picture: Picture) -> list[Box]:
-    """A source of a plan is no more than a name, which its scans say already."""
-    return [box for box in picture.boxes if box.root is not None or box.facts]
 
 
 def box_lines(box: Box, stage: str) -> Iterator[str]:

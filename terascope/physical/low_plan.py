@@ -7,14 +7,15 @@ its `signature` in the prefilter's bit vector (dissertation 3.4.2) and pass its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from terascope.connectors.base import Column
 from terascope.functions.overflow import SUM
 from terascope.functions.slices import SliceVector
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
+from terascope.kernels.codegen.program import Program, program
 from terascope.kernels.codegen.terms import is_number
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import AggCall, Expr, substitute
@@ -118,6 +119,12 @@ class LowAggregate:
         return tuple(expr for i, (_, expr) in enumerate(self.keys) if i != self.epoch)
 
     @property
+    def outputs(self) -> tuple[Expr, ...]:
+        """The keys and the arguments of slots, which are computed of every tuple."""
+        arguments = (slot.argument for slot in self.slots if slot.argument is not None)
+        return (*(expr for _, expr in self.keys), *arguments)
+
+    @property
     def shape(self) -> Shape:
         keys = len(self.plain_keys) + (self.epoch_in_key and self.epoch is not None)
         return Shape(keys, tuple(slot.kept for slot in self.slots))
@@ -130,10 +137,9 @@ def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
     """The expressions that a query computes for a tuple with its bits."""
     if isinstance(query, LowSelect):
         return (*query.rest, *(expr for _, expr in query.items))
-    arguments = (slot.argument for slot in query.slots if slot.argument is not None)
     wheres = (*query.anyof, *(slot.where for slot in query.slots if slot.where is not None))
     beyond = dict.fromkeys(predicate for where in wheres for predicate in where.rest)
-    return (*query.rest, *beyond, *(expr for _, expr in query.keys), *arguments)
+    return (*query.rest, *beyond, *query.outputs)
 
 
 @dataclass(frozen=True)
@@ -190,3 +196,53 @@ class Windows:
     """The number of key columns."""
     earlier: tuple[tuple[str, SliceVector], ...] = ()
     """Other streams of the same groups in other slices, which the windows contain as well."""
+
+
+@dataclass(frozen=True)
+class AdmissionPredicate:
+    """The condition of a tuple to enter a shared table: any of the queries takes it."""
+
+    signature: tuple[int, ...]
+    rest: tuple[Expr, ...]
+    anyof: tuple[Where, ...]
+
+    @staticmethod
+    def of(queries: Sequence[LowAggregate]) -> AdmissionPredicate:
+        first = queries[0]
+        if same_tuples(queries):
+            return AdmissionPredicate(first.signature, first.rest, first.anyof)
+        bits = [b for b in first.signature if all(b in q.signature for q in queries)]
+        rest = [p for p in first.rest if all(p in q.rest for q in queries)]
+        common = AdmissionPredicate(tuple(bits), tuple(rest), ())
+        wheres = [common.where(q) for q in queries]
+        known = tuple(dict.fromkeys(w for w in wheres if w is not None))
+        return common if None in wheres else replace(common, anyof=known)
+
+    def where(self, query: LowAggregate) -> Where | None:
+        """The further condition of a query; None: there is none."""
+        bits = tuple(b for b in query.signature if b not in self.signature)
+        rest = tuple(p for p in query.rest if p not in self.rest)
+        return Where(bits, rest) if bits or rest else None
+
+    def slots(self, query: LowAggregate) -> list[Slot]:
+        """The slots of a query in the table, and the count that marks its groups."""
+        where = self.where(query)
+        if where is None:
+            return list(query.slots)
+        seen = Slot("seen", COUNT, None, Type.ULLONG, where)
+        return [seen, *(replace(slot, where=where) for slot in query.slots)]
+
+
+def same_tuples(queries: Sequence[LowAggregate]) -> bool:
+    return len({(frozenset(q.signature), frozenset(q.rest), q.anyof) for q in queries}) == 1
+
+
+def programs(plan: LowPlan) -> tuple[Program, Program]:
+    """Two programs: the first computes, for each batch as it is read, the prefilter and the
+    selections; the second computes the columns of aggregations when many batches are pending.
+    Aggregations that read the groups of others need no program.
+    """
+    selected = [e for q in plan.queries if isinstance(q, LowSelect) for _, e in q.items]
+    tables = [table for table in (*plan.aggregations, *plan.inner) if table.parent is None]
+    grouped = [expr for table in tables for expr in table.outputs]
+    return program(plan.predicates, selected), program((), grouped)

@@ -286,9 +286,7 @@ def columns_read(program: RowPipeline) -> frozenset[str] | None:
             return frozenset(found.union(*(columns_of(expr) for _, expr in step.items)))
         found |= columns_of(step.predicate)
     if isinstance(program.whole, Regroup):
-        arguments = (s.argument for s in program.whole.slots if s.argument is not None)
-        expressions = [*(expr for _, expr in program.whole.keys), *arguments]
-        return frozenset(found.union(*(columns_of(expr) for expr in expressions)))
+        return frozenset(found.union(*map(columns_of, program.whole.query.outputs)))
     return None
 
 

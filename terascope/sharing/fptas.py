@@ -19,7 +19,7 @@ need if so many enter them. Three things differ from the printed algorithm, none
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, log
 from typing import Final, TypeAlias
 
@@ -326,9 +326,7 @@ class Allocator:
         """Q: the sums of the children's pairs of cost and memory."""
         simple: list[int] = []
         others: list[tuple[int, Points]] = []
-        drops: list[Floats] = []
-        sizes: list[Floats] = []
-        widths: list[Floats] = []
+        falls: list[tuple[Floats, Floats, Floats]] = []
         fixed = 0.0
         for at in children:
             if at in self.inner:
@@ -345,31 +343,18 @@ class Allocator:
             if convex:
                 fixed += self.weight[at] * float(row[0])
                 simple.append(at)
-                drops.append(drop)
-                sizes.append(memory)
-                widths.append(width)
+                falls.append((drop, memory, width))
             else:
                 fine = subdivided(self.weight[at] * row, made.buckets, self.cell)
                 cost = self.weight[at] * np.interp(fine, made.buckets, row)
                 others.append((at, Points(cost, self.size[at] * fine)))
-        return self._joined(simple, others, drops, sizes, widths, fixed)
-
-    def _joined(
-        self,
-        simple: list[int],
-        others: list[tuple[int, Points]],
-        drops: list[Floats],
-        sizes: list[Floats],
-        widths: list[Floats],
-        fixed: float,
-    ) -> Combined:
         cost, memory = np.array([fixed]), np.zeros(1)
         segments, taken = np.zeros(0, np.int64), np.zeros(0)
-        if drops:
-            drop, size = np.concatenate(drops), np.concatenate(sizes)
+        if falls:
+            drop, size, width = map(np.concatenate, zip(*falls, strict=True))
             order = np.argsort(-drop / np.maximum(size, 1e-300), kind="stable")
-            owner = np.repeat(np.arange(len(drops)), [len(each) for each in drops])
-            segments, taken = owner[order], np.concatenate(widths)[order]
+            owner = np.repeat(np.arange(len(falls)), [len(drops) for drops, _, _ in falls])
+            segments, taken = owner[order], width[order]
             cost = fixed - np.append(0.0, np.cumsum(drop[order]))
             memory = np.append(0.0, np.cumsum(size[order]))
         total, kept = Points(cost, memory), np.zeros(1, np.int64)
@@ -446,5 +431,5 @@ def without_empty(tree: Tree) -> Tree:
             continue
         places[at] = len(nodes)
         parent = places[node.parent]
-        nodes.append(Node(node.attributes, parent, node.is_query, node.buckets, node.slots))
+        nodes.append(replace(node, parent=parent))
     return Tree(tuple(nodes))

@@ -17,7 +17,7 @@ rules most changes out before the groups of their union are counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -28,7 +28,7 @@ from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.model import AttributeBits, Attributes, Node, Tree
-from terascope.sharing.priced import best_size, input_grid, interpolated, worth
+from terascope.sharing.priced import GRID, best_size, interpolated, worth
 
 LEAST_GAIN: Final = 1e-6
 """The least gain of a step, as a share of the cost."""
@@ -52,7 +52,7 @@ class Step:
     If there is no node with these bits, one is added. With `deleted`, that node is removed instead.
     """
 
-    gain: float
+    gain: float = field(compare=False)
     parent: int
     bits: int = 0
     gathered: tuple[int, ...] = ()
@@ -68,7 +68,7 @@ class TreeDraft:
         self.accounting = accounting
         names = AttributeBits(name for node in first.nodes for name in node.attributes)
         self.attributes = names.attributes
-        self.grid = input_grid(curves.statistics.tuples)
+        self.grid = np.geomspace(1.0, max(curves.statistics.tuples, 2.0), GRID)
         self.tuples = curves.statistics.tuples
         self.price = np.inf
         self.members: dict[int, DraftNode] = {
@@ -207,10 +207,7 @@ class TreeDraft:
                 self.members[at].slots = max(below)
 
     def copied(self) -> dict[int, DraftNode]:
-        return {
-            at: DraftNode(member.bits, member.parent, member.slots, member.is_query)
-            for at, member in self.members.items()
-        }
+        return {at: replace(member) for at, member in self.members.items()}
 
     def tree(self) -> Tree:
         """The tree as it is, with the table sizes of the present price."""
@@ -384,31 +381,27 @@ def improve(draft: TreeDraft, price: float) -> None:
     draft.price = price
     draft.judged.clear()
     draft.judge()
-    refused: set[tuple[object, ...]] = set()
+    refused: set[Step] = set()
     while True:
         least = LEAST_GAIN * draft.total
-        moved = [step for step in moves(draft, least) if _key(step) not in refused]
+        moved = [step for step in moves(draft, least) if step not in refused]
         if moved and (_taken(draft, moved, refused) or _taken(draft, moved[:1], refused)):
             continue
         found = (merges(draft, least), deletions(draft, least))
-        steps = [step for step in found if step is not None and _key(step) not in refused]
+        steps = [step for step in found if step is not None and step not in refused]
         steps.sort(key=lambda step: -step.gain)
         if not any(_taken(draft, [step], refused) for step in steps):
             return
 
 
-def _key(step: Step) -> tuple[object, ...]:
-    return (step.parent, step.bits, step.gathered, step.deleted, step.under)
-
-
-def _taken(draft: TreeDraft, steps: list[Step], refused: set[tuple[object, ...]]) -> bool:
+def _taken(draft: TreeDraft, steps: list[Step], refused: set[Step]) -> bool:
     before, members = draft.total, draft.copied()
     for step in steps:
         draft.apply(step)
     draft.judge()
     if draft.total < before * (1 - LEAST_GAIN / 2):
         return True
-    refused.update(_key(step) for step in steps[:1])
+    refused.update(steps[:1])
     draft.members = members
     draft.judge()
     return False

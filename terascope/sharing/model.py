@@ -11,8 +11,8 @@ This package is arithmetic, without plans, tuples or kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 Attributes: TypeAlias = frozenset[str]
@@ -111,9 +111,6 @@ class Node:
     buckets: float
     slots: int = 1
 
-    def entry_bytes(self, overhead: int) -> int:
-        return entry_bytes(len(self.attributes), self.slots, overhead)
-
 
 @dataclass(frozen=True)
 class Tree:
@@ -142,35 +139,26 @@ class Tree:
                 count[node.parent] += 1
         return tuple(count)
 
-    def depth(self, place: int) -> int:
-        """The depth of a node; 1 for a node that groups the tuples of the stream."""
-        parent = self.nodes[place].parent
-        return 1 if parent is None else 1 + self.depth(parent)
-
     def with_buckets(self, buckets: tuple[float, ...]) -> Tree:
         return Tree(
             tuple(
-                Node(node.attributes, node.parent, node.is_query, given, node.slots)
+                replace(node, buckets=given)
                 for node, given in zip(self.nodes, buckets, strict=True)
             )
         )
 
     def describe(self) -> str:
         """One line for each node, children below their parents."""
-        lines: list[str] = []
 
-        def add(place: int) -> None:
+        def lines(place: int, indent: str) -> Iterator[str]:
             node = self.nodes[place]
             keys = ", ".join(sorted(node.attributes))
             kind = "query" if node.is_query else "intermediate"
-            indent = "  " * (self.depth(place) - 1)
-            lines.append(f"{indent}{{{keys}}} {kind}, {node.buckets:,.0f} buckets")
+            yield f"{indent}{{{keys}}} {kind}, {node.buckets:,.0f} buckets"
             for child in self.children(place):
-                add(child)
+                yield from lines(child, indent + "  ")
 
-        for place in self.children(None):
-            add(place)
-        return "\n".join(lines)
+        return "\n".join(line for place in self.children(None) for line in lines(place, ""))
 
 
 def flat_tree(queries: tuple[Query, ...]) -> Tree:

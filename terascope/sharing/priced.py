@@ -21,10 +21,6 @@ from terascope.sharing.evictions import Floats
 GRID: Final = 48
 
 
-def input_grid(tuples: float) -> Floats:
-    return np.geomspace(1.0, max(tuples, 2.0), GRID)
-
-
 @compiled
 def best_size(
     log_inputs: Floats,

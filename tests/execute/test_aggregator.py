@@ -18,7 +18,6 @@ from terascope.kernels.codegen.program import functions, program
 from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.physical.low_plan import LowAggregate, Slot
-from terascope.physical.programs import outputs_of
 from terascope.plan.expr import Col, Expr
 from terascope.types import Type
 
@@ -44,7 +43,7 @@ def run(
     asked: LowAggregate, batches: Sequence[dict[str, list[int | None]]]
 ) -> dict[int, list[int]]:
     """The groups of some batches, each taken by itself."""
-    made = program((), outputs_of([asked]))
+    made = program((), asked.outputs)
     _, derive = functions(made, compiled=False)
     dictionaries = TaskDictionaries()
     chosen = Admission(0, (0,) * len(asked.slots))

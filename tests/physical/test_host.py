@@ -13,7 +13,6 @@ from terascope.physical.split.host import (
     HOSTS,
     PLAIN_DECODER,
     Host,
-    host_named,
 )
 from terascope.plan.expr import Expr
 from terascope.types import Type
@@ -63,12 +62,6 @@ def test_the_compiled_host_asks_its_kernels() -> None:
 
 def test_a_host_without_limits_refuses_nothing() -> None:
     assert Host("any").refuses_predicate(call("upper", PAYLOAD)) is None
-
-
-def test_hosts_go_by_name() -> None:
-    assert host_named("plain_decoder") is PLAIN_DECODER
-    with pytest.raises(ValueError, match="no host 'card'; hosts are plain_decoder"):
-        host_named("card")
 
 
 def test_the_configuration_knows_the_same_hosts() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from terascope.sharing.cost import Accounting, evaluate, least_cost
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import frontier, without_empty
-from terascope.sharing.model import Attributes, Node, TableModel, Tree
+from terascope.sharing.model import Attributes, Node, TableModel, Tree, entry_bytes
 from tests.sharing.known_statistics import KnownStatistics
 
 EPS = 0.05
@@ -71,7 +71,7 @@ def exhaustive(tree: Tree, curves: Curves, accounting: Accounting, memory: float
             left = memory - accounting.memory(tree.with_buckets(tuple(sizes)))
             if left < 0:
                 continue
-            width = tree.nodes[rest].entry_bytes(accounting.overhead)
+            width = accounting.entry_bytes(len(tree.nodes[rest].attributes), tree.nodes[rest].slots)
             sizes[rest] = min(made[rest].most, left / width)
             cost = evaluate(tree.with_buckets(tuple(sizes)), curves, accounting).total
             best = min(best, cost)
@@ -117,7 +117,7 @@ def test_leaves_share_a_budget() -> None:
     tree = Tree((Node(keys("a"), None, True, 0), Node(keys("b"), None, True, 0)))
     accounting, curves = Accounting(20, 3.0, True), Curves(statistics, "uniform")
     found = frontier(tree, curves, accounting, EPS)
-    width = tree.nodes[0].entry_bytes(20)
+    width = entry_bytes(len(tree.nodes[0].attributes), tree.nodes[0].slots, 20)
     sizes = found.allocations[found.best(100 * width)]
     assert sizes[0] == pytest.approx(100, rel=0.05)
     assert found.cost[found.best(100 * width)] <= 1.05 * (2 * TUPLES + 3 * (100 + TUPLES))

@@ -22,7 +22,6 @@ from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks, has_ranges
 from terascope.kernels.merge.groups import Block, GroupFields
-from terascope.physical.programs import outputs_of
 from terascope.physical.row_pipeline import Regroup
 
 
@@ -32,7 +31,7 @@ class Regrouping:
     def __init__(self, regroup: Regroup, compiled: bool = True) -> None:
         query = regroup.query
         self._sums = regroup.sums
-        self._program = program((), outputs_of([query]))
+        self._program = program((), query.outputs)
         _, self._derive = functions(self._program, compiled=False)
         self._dictionaries = TaskDictionaries()
         self._chosen = Admission(0, (0,) * len(query.slots))

@@ -18,8 +18,14 @@ from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import LowOutput, SourceRead, TreeDecision
-from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice
-from terascope.physical.rules.entry import AdmissionPredicate, same_tuples
+from terascope.physical.low_plan import (
+    AdmissionPredicate,
+    LowAggregate,
+    LowPlan,
+    Slot,
+    TableChoice,
+    same_tuples,
+)
 from terascope.physical.settings import TREE_EPS, TREE_TABLE, tree_accounting, tree_budget
 from terascope.physical.split.drafts import Names
 from terascope.physical.statistics.measured import Measured

@@ -34,12 +34,8 @@ def host_low_level(draft: JobDraft) -> JobDraft:
     hosted = tuple(on_interfaces(lower, hosting))
     others = {i.name for i in draft.bound} - hosting
     in_spark = {stream.name: stream.rel for stream in on_interfaces(lower, others)}
-    found = (native_read(r, hosted, config) if hosts_low(r) else r for r in draft.reads)
-    return replace(draft, reads=tuple(found), hosted=hosted, in_spark=in_spark)
-
-
-def hosts_low(read: SourceRead) -> bool:
-    return all(interface.hosts_low_level for interface in read.interfaces)
+    found = tuple(native_read(read, hosted, config) for read in draft.reads)
+    return replace(draft, reads=found, hosted=hosted, in_spark=in_spark)
 
 
 def not_native(refused: Iterable[Interface]) -> str:
@@ -67,7 +63,9 @@ def with_scan(rel: Rel, scan: Scan) -> Rel:
 
 
 def native_read(read: SourceRead, streams: Sequence[Stream], config: Config) -> SourceRead:
-    """A read whose tasks run the low-level streams themselves."""
+    """A read whose tasks run the low-level streams themselves, where its interfaces allow that."""
+    if not all(interface.hosts_low_level for interface in read.interfaces):
+        return read
     names = {i.name for i in read.interfaces}
     ours = [s for s in streams if names & set(scanned(s.rel).interfaces)]
     plan = low_plan(ours, read.interfaces, read.columns, read.splits, config)

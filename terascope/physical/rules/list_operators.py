@@ -118,10 +118,8 @@ class Listing:
 
     def group_ns(self, query: LowAggregate) -> float:
         """The time to find the group of a tuple and to update each slot."""
-        computed = (*query.rest, *(expr for _, expr in query.keys))
-        arguments = (slot.argument for slot in query.slots if slot.argument is not None)
         slots = sum(SLOT_NS if slot.where is None else MASKED_NS for slot in query.slots)
-        return TUPLE_NS + slots + sum(map(self.costs.of, (*computed, *arguments)))
+        return TUPLE_NS + slots + sum(map(self.costs.of, (*query.rest, *query.outputs)))
 
     @cached_property
     def in_several(self) -> set[str]:

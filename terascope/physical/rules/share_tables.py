@@ -22,8 +22,7 @@ from terascope.functions.slots import COUNT
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft, SharedTables
 from terascope.physical.job import LowOutput, SourceRead
-from terascope.physical.low_plan import LowAggregate, Queries, Slot
-from terascope.physical.rules.entry import AdmissionPredicate
+from terascope.physical.low_plan import AdmissionPredicate, LowAggregate, Queries, Slot
 from terascope.physical.rules.low_planner import low_groups
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.build import call

@@ -145,14 +145,3 @@ CAPTURE_FILTER: Final = Host(
 HOSTS: Final[Mapping[str, Host]] = {
     host.name: host for host in (PLAIN_DECODER, COMPILED_HOST, CAPTURE_FILTER)
 }
-
-
-def host_named(name: str) -> Host:
-    """The profile of that name.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if name not in HOSTS:
-        raise ValueError(f"no host '{name}'; hosts are {', '.join(HOSTS)}")
-    return HOSTS[name]

@@ -21,7 +21,14 @@ from terascope.plan.hashing import hashed_once
 from terascope.plan.rel import Scan
 from terascope.sharing.compositions import Composition, first_composition
 from terascope.sharing.slices import Periodic, paired
-from terascope.sharing.windows import Mode, TupleTraffic, WindowClusters, assumed, share
+from terascope.sharing.windows import (
+    Mode,
+    TupleTraffic,
+    WindowClusters,
+    assumed,
+    is_tumbling,
+    share,
+)
 
 ASSUMED_RATE = 100_000.0
 """The assumed tuples a second of a stream without a sample."""
@@ -86,7 +93,7 @@ class Slicing:
 
     def ask(self, query: str, windowed: Windowed, family: SliceFamily) -> SliceVector | None:
         """The slices of a window; None for a tumbling window that should have a key of its own."""
-        if self.tumbling_apart and windowed.has_own_key:
+        if self.tumbling_apart and is_tumbling(windowed.periodic):
             return None
         window = windowed.periodic
         if self.decided is None:

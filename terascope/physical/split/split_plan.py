@@ -21,6 +21,7 @@ from terascope.optimize.driver import apply_below
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.optimize.rules.prune_columns import prune_columns
+from terascope.physical.rules.low_planner import scanned
 from terascope.physical.split.drafts import Drafts, LowKind, Names
 from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.physical.split.selection import Selection, selection
@@ -38,7 +39,6 @@ from terascope.plan.rel import (
     Read,
     Rel,
     Running,
-    Scan,
     inputs,
     refreshed,
     require,
@@ -66,8 +66,6 @@ class LowPart:
     name: str
     kind: LowKind
     readers: tuple[str, ...]
-    kept_high: tuple[KeptHigh, ...] = ()
-    """The expressions that its readers compute in their high parts."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def split_plan(
     names = {stream.name for stream in low}
     tidy = tuple(s if s.name in names else tidied(s) for s in pruned)
     made = replace(plan, streams=tidy)
-    found = tuple(low_parts(made, names, splitter.kept_high))
+    found = tuple(low_parts(made, names))
     return SplitPlan(made, found, tuple(splitter.kept_high), host, judge.costs, slicing)
 
 
@@ -299,27 +297,18 @@ def drop_narrowing(rel: Rel) -> Rel | None:
             return None
 
 
-def low_parts(plan: Plan, names: set[str], kept_high: Iterable[KeptHigh]) -> Iterator[LowPart]:
-    parts: Mapping[str, list[KeptHigh]] = {s.name: [] for s in plan}
-    for part in kept_high:
-        if part.stream in parts:
-            parts[part.stream].append(part)
+def low_parts(plan: Plan, names: set[str]) -> Iterator[LowPart]:
+    """The low-level streams of a plan, with their readers.
+
+    Raises:
+        PlanMistake: one of them has a form that the low level does not run.
+    """
     readers: Mapping[str, list[str]] = {s.name: [] for s in plan}
     for stream in plan:
         for name in dict.fromkeys(read.stream for read in reads(stream.rel)):
             readers[name].append(stream.name)
     for stream in plan:
         if stream.name in names:
-            check_form(stream)
+            scanned(stream.rel)
             kind: LowKind = "aggregation" if isinstance(stream.rel, Aggregate) else "selection"
-            by = tuple(readers[stream.name])
-            yield LowPart(stream.name, kind, by, tuple(s for name in by for s in parts[name]))
-
-
-def check_form(stream: Stream) -> None:
-    """Check the form that the low level runs: Project or Aggregate over Scan or Filter(Scan)."""
-    rel = stream.rel
-    below: Rel | None = rel.source if isinstance(rel, Project | Aggregate) else None
-    if isinstance(below, Filter):
-        below = below.source
-    require(isinstance(below, Scan), f"{stream.name} is no low-level stream")
+            yield LowPart(stream.name, kind, tuple(readers[stream.name]))

@@ -80,11 +80,6 @@ class Windowed:
     """The key over the scan that stands for a missing window, such as time/60."""
 
     @property
-    def has_own_key(self) -> bool:
-        """Whether it can do without slices: a tuple is in one window, and no edge is missing."""
-        return self.spec.range == self.spec.slide
-
-    @property
     def periodic(self) -> Periodic:
         return Periodic(self.spec.range, self.spec.slide)
 

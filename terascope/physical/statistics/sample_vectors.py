@@ -21,8 +21,7 @@ from terascope.kernels.codegen.terms import is_number
 from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch, numbers
 from terascope.kernels.columns.dictionary import Codes, Hashes, Ints
 from terascope.kernels.columns.selection import select, words_of
-from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
-from terascope.physical.programs import programs
+from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where, programs
 from terascope.plan.expr import Expr
 
 Flags: TypeAlias = NDArray[np.bool_]

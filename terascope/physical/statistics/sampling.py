@@ -138,7 +138,9 @@ def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> S
         for place in run:
             if done and perf_counter() - started > limits.seconds:
                 break
-            read_stripe(plan, place, pieces[place], thinning)
+            for split in pieces[place]:
+                for columns in read_split(split, plan.columns, ReadReport()):
+                    thinning.add(place, columns)
             done.append(place)
     return SampledTuples(
         plan.columns, tuple(pieces), tuple(done), thinning, limits.tuples, len(splits)
@@ -172,12 +174,6 @@ def evaluated(plan: LowPlan, some: SampledTuples) -> SourceSample:
         whole_ends=whole_ends(queries, pieces, numbers),
         epoch_tuples={q: n * per_stripe for q, n in lengths.items() if n is not None},
     )
-
-
-def read_stripe(plan: LowPlan, place: int, piece: Stripe, thinning: Thinning) -> None:
-    for split in piece:
-        for columns in read_split(split, plan.columns, ReadReport()):
-            thinning.add(place, columns)
 
 
 def run_numbers(places: Sequence[int]) -> dict[int, int]:
