@@ -49,12 +49,10 @@ def estimate_rows(rel: Rel, streams: Mapping[str, float]) -> float:
         case Window(source=source, spec=spec):
             copies = max(1.0, spec.range / spec.slide) if isinstance(spec, Sliding) else 1.0
             return estimate_rows(source, streams) * copies
-        case Aggregate(source=source, keys=keys, sets=sets):
+        case Aggregate(source=source, keys=keys) | Running(source=source, keys=keys):
             share = min(0.9, 0.001 * 8.0 ** max(0, len(keys) - 1))
+            sets = rel.sets if isinstance(rel, Aggregate) else None
             return estimate_rows(source, streams) * share * len(sets or ((),))
-        case Running(source=source, keys=keys):
-            share = min(0.9, 0.001 * 8.0 ** max(0, len(keys) - 1))
-            return estimate_rows(source, streams) * share
         case Rank(source=source, limit=limit):
             return estimate_rows(source, streams) * (0.01 if limit else 1.0)
         case Join():

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
-from terascope.functions.base import Scalar, Value
+from terascope.functions.base import Value
 from terascope.functions.casts import cast_value
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param
-from terascope.types import Type
 
 Evaluator: TypeAlias = Callable[[Sequence[Value]], Value]
 Parameters: TypeAlias = Mapping[str, Value]
@@ -21,27 +20,30 @@ Parameters: TypeAlias = Mapping[str, Value]
 
 def compile_expr(expr: Expr, names: tuple[str, ...], parameters: Parameters) -> Evaluator:
     """A function that evaluates `expr` over tuples whose columns are `names`."""
+
+    def compiled(part: Expr) -> Evaluator:
+        return compile_expr(part, names, parameters)
+
     match expr:
         case Col(name):
-            return column(names.index(name))
+            place = names.index(name)
+            return lambda row: row[place]
         case Lit(value):
-            return constant(value)
+            return lambda _: value
         case Param(name):
-            return constant(parameters[name])
+            given = parameters[name]
+            return lambda _: given
         case Call(function, args):
-            return call(function, tuple(compile_expr(a, names, parameters) for a in args))
+            parts = tuple(map(compiled, args))
+            return lambda row: function(*[part(row) for part in parts])
         case Case(branches, otherwise):
-            return first_true(
-                tuple(
-                    (compile_expr(when, names, parameters), compile_expr(then, names, parameters))
-                    for when, then in branches
-                ),
-                compile_expr(otherwise, names, parameters),
-            )
+            pairs = tuple((compiled(when), compiled(then)) for when, then in branches)
+            return first_true(pairs, compiled(otherwise))
         case Cast(operand, renames=True):
-            return compile_expr(operand, names, parameters)
+            return compiled(operand)
         case Cast(operand, to_type):
-            return cast(compile_expr(operand, names, parameters), operand.type, to_type)
+            value_of, from_type = compiled(operand), operand.type
+            return lambda row: cast_value(value_of(row), from_type, to_type)
         case _:
             assert_never(expr)
 
@@ -49,18 +51,6 @@ def compile_expr(expr: Expr, names: tuple[str, ...], parameters: Parameters) -> 
 def constant_value(expr: Expr, parameters: Parameters) -> Value:
     """The value of an expression that names no column."""
     return compile_expr(expr, (), parameters)(())
-
-
-def column(place: int) -> Evaluator:
-    return lambda row: row[place]
-
-
-def constant(value: Value) -> Evaluator:
-    return lambda _: value
-
-
-def call(function: Scalar, args: tuple[Evaluator, ...]) -> Evaluator:
-    return lambda row: function(*[arg(row) for arg in args])
 
 
 def first_true(
@@ -74,7 +64,3 @@ def first_true(
         return otherwise(row)
 
     return evaluate
-
-
-def cast(operand: Evaluator, from_type: Type, to_type: Type) -> Evaluator:
-    return lambda row: cast_value(operand(row), from_type, to_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
 from terascope.functions.aggregates.total import LOW_HALF
@@ -32,9 +32,6 @@ from terascope.plan.rel import (
     inputs,
 )
 from terascope.types import BIAS, Type, format_ip
-
-Annotate = Callable[[Rel], str]
-"""Something to say of a node, shown behind it; empty for nothing."""
 
 INFIX: Mapping[str, int] = {
     "or": 1, "and": 2, "=": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7,
@@ -217,20 +214,19 @@ def show_condition(join: Join) -> str:
     return " AND ".join(parts) or "TRUE"
 
 
-def show_rel(rel: Rel, annotate: Annotate | None = None, depth: int = 0) -> str:
-    """A tree, one operator a line, inputs indented below."""
-    remark = annotate(rel) if annotate else ""
-    lines = ["  " * depth + show_node(rel) + (f"   -- {remark}" if remark else "")]
-    lines += [show_rel(part, annotate, depth + 1) for part in inputs(rel)]
+def show_rel(rel: Rel, depth: int = 0) -> str:
+    """A relation, one operator on each line, inputs indented below."""
+    lines = ["  " * depth + show_node(rel)]
+    lines += [show_rel(part, depth + 1) for part in inputs(rel)]
     return "\n".join(lines)
 
 
-def show_plan(plan: Plan, annotate: Annotate | None = None) -> str:
+def show_plan(plan: Plan) -> str:
     """All streams, in the order they are computed."""
     blocks = []
     for stream in plan:
         mark = "" if stream.visible else " (internal)"
-        blocks.append(f"{stream.name}{mark}:\n{show_rel(stream.rel, annotate, 1)}")
+        blocks.append(f"{stream.name}{mark}:\n{show_rel(stream.rel, 1)}")
     return "\n".join(blocks)
 
 

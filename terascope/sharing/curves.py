@@ -15,8 +15,9 @@ Cost: the formulas are computed once for a grid of 8 inputs and 96 sizes, and in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import exp, log
 from typing import Final
 
@@ -148,13 +149,9 @@ class Curves:
     def __init__(self, statistics: Statistics, model: TableModel) -> None:
         self.statistics = statistics
         self.model: TableModel = model
-        self._made: dict[Attributes, Curve] = {}
 
-    def of(self, attributes: Attributes) -> Curve:
-        made = self._made.get(attributes)
-        if made is None:
-            asked = self.statistics
-            groups = min(max(1.0, asked.groups(attributes)), asked.tuples)
-            made = curve(groups, asked.exponent(attributes), asked.tuples, self.model)
-            self._made[attributes] = made
-        return made
+        def made(attributes: Attributes) -> Curve:
+            groups = min(max(1.0, statistics.groups(attributes)), statistics.tuples)
+            return curve(groups, statistics.exponent(attributes), statistics.tuples, model)
+
+        self.of: Callable[[Attributes], Curve] = cache(made)

@@ -11,8 +11,9 @@ This package is arithmetic, without plans, tuples or kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, Literal, Protocol, TypeAlias
 
 Attributes: TypeAlias = frozenset[str]
@@ -67,24 +68,13 @@ class RememberedStatistics:
     """Cached statistics, by set of attributes; 1 <= groups <= tuples holds."""
 
     def __init__(self, source: Statistics) -> None:
-        self._source = source
-        self._groups: dict[Attributes, float] = {}
-        self._exponents: dict[Attributes, float] = {}
-        self.tuples = max(1.0, float(source.tuples))
-
-    def groups(self, attributes: Attributes) -> float:
-        found = self._groups.get(attributes)
-        if found is None:
-            found = min(max(1.0, float(self._source.groups(attributes))), self.tuples)
-            self._groups[attributes] = found
-        return found
-
-    def exponent(self, attributes: Attributes) -> float:
-        found = self._exponents.get(attributes)
-        if found is None:
-            found = max(0.0, float(self._source.exponent(attributes)))
-            self._exponents[attributes] = found
-        return found
+        self.tuples = tuples = max(1.0, float(source.tuples))
+        self.groups: Callable[[Attributes], float] = cache(
+            lambda attributes: min(max(1.0, float(source.groups(attributes))), tuples)
+        )
+        self.exponent: Callable[[Attributes], float] = cache(
+            lambda attributes: max(0.0, float(source.exponent(attributes)))
+        )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
 from terascope.plan.show import show_expr
 from terascope.sharing.statistics import SampledStatistics
-from terascope.sharing.windows import Groups, TupleTraffic, ungrouped
+from terascope.sharing.windows import TupleTraffic, ungrouped
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Measured:
                 continue
             keys = frozenset(show_expr(expr) for expr in query.plain_keys)
             second = ticks(slicing.scans[family], family.time)
-            groups = groups_of(found, keys) if keys else ungrouped
+            groups = partial(found.groups, keys) if keys else ungrouped
             return TupleTraffic(found.rate / second, groups)
         return None
 
@@ -136,10 +137,6 @@ def of_aggregations(plan: LowPlan) -> LowPlan:
     names = frozenset[str]().union(*(columns_of(expr) for expr in used))
     columns = tuple(c for c in plan.columns if c.name in names or c.clock is not None)
     return replace(plan, queries=queries, predicates=predicates, columns=columns)
-
-
-def groups_of(statistics: SampledStatistics, keys: frozenset[str]) -> Groups:
-    return lambda tuples: statistics.groups(keys, tuples)
 
 
 def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggregate | None:
