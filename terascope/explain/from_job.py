@@ -19,7 +19,7 @@ from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.decisions import prospect_notes, slices_in_words, slicing_notes, tree_lines
-from terascope.explain.from_operators import operator_line
+from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_plan import parameter_notes
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.explain.operators import (
@@ -105,7 +105,7 @@ def picture_of_job(
             *("\n".join(tree_lines(one)) for one in job.decisions),
             *notes,
         ),
-        operators=tuple(operator_line(o, (measures or {}).get(o.name)) for o in job.operators),
+        operators=operator_lines(job.operators, measures),
     )
 
 

@@ -15,6 +15,7 @@ from terascope.physical.operators import (
     JoinGroups,
     JoinLeftovers,
     Measure,
+    Measures,
     MergeGroups,
     Operator,
     PrefilterTuples,
@@ -31,6 +32,13 @@ from terascope.physical.row_pipeline import Keep, RowPipeline
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.units import plural, readable_bytes
+
+
+def operator_lines(
+    operators: Sequence[Operator], measures: Measures | None = None
+) -> tuple[OperatorLine, ...]:
+    """One line for each operator; `measures`: what they did, after a run."""
+    return tuple(operator_line(one, (measures or {}).get(one.name)) for one in operators)
 
 
 def operator_line(operator: Operator, measure: Measure | None = None) -> OperatorLine:
