@@ -23,7 +23,7 @@ from terascope.kernels.merge.payload import pack
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.physical.job import Job, LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.ownership import owned
+from terascope.physical.splits import owned
 
 MERGE_BYTES = 1 << 29
 

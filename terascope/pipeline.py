@@ -27,12 +27,12 @@ from terascope.functions.registry import Functions
 from terascope.local.choice import EngineRequest
 from terascope.operate.control_requests import with_shown
 from terascope.optimize.driver import optimize
-from terascope.physical.bundles import SPLIT_BYTES, fitting_split_bytes
 from terascope.physical.job import Job
 from terascope.physical.planner import SPLITTING, drafted
 from terascope.physical.settings import APART, Destination, costs_of, host_of
 from terascope.physical.split.slicing import InForce, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan, split_plan
+from terascope.physical.splits import SPLIT_BYTES, fitting_split_bytes
 from terascope.plan.plan import Plan
 from terascope.plan.show import full_text
 from terascope.streaming.parameters import Change, with_changes

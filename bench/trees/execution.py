@@ -22,7 +22,7 @@ from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.task import Groups, LowTask, Ready
 from terascope.functions.slots import COUNT
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
-from terascope.physical.ownership import EVERYTHING
+from terascope.physical.splits import EVERYTHING
 from terascope.plan.expr import Col
 from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.model import Node, Statistics, Tree

@@ -28,8 +28,8 @@ from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.kernels.merge.payload import pack_batches
 from terascope.physical.delivery import Direct, Sink, Target, TaskJoin
-from terascope.physical.ownership import Epochs
 from terascope.physical.row_pipeline import Regroup, Top
+from terascope.physical.splits import Epochs
 
 Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
 """The kind of an output row: partial groups to be merged; tuples for the high level; a part that

@@ -23,11 +23,10 @@ from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
 from terascope.kernels.columns.dictionary import Ints
 from terascope.kernels.merge.groups import NO_EPOCH, Block
 from terascope.kernels.merge.payload import pack
-from terascope.physical.bundles import bundles
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.ownership import Epochs, owned
+from terascope.physical.splits import Epochs, bundles, owned
 
 PARTIAL_ROWS = 1 << 17
 """The number of pending partials of a stream from which on they are sent."""

@@ -33,7 +33,7 @@ from terascope.kernels.columns.dictionary import Codes, Dictionary, Ints
 from terascope.kernels.columns.memory import give_back, keep_freed_memory
 from terascope.kernels.merge.groups import Block
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowSelect, programs
-from terascope.physical.ownership import ALL, Epochs, Timeline, timelines
+from terascope.physical.splits import ALL, Epochs, Timeline, timelines
 from terascope.plan.expr import Col
 
 BATCH_ROWS = 1 << 17

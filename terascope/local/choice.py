@@ -16,8 +16,8 @@ from typing import Final, Literal, TypeAlias
 
 from terascope.execute.engine import EngineName
 from terascope.local.relations import arrow_operator
-from terascope.physical.bundles import split_bytes
 from terascope.physical.job import Job, SourceRead
+from terascope.physical.splits import split_bytes
 from terascope.plan.rel import Read, walk
 
 EngineSetting: TypeAlias = Literal["local", "spark", "auto"]

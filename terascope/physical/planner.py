@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 from terascope.config import Config
 from terascope.connectors.registry import Interface
-from terascope.physical.bundles import SPLIT_BYTES
 from terascope.physical.draft import Asked, JobDraft
 from terascope.physical.job import Job
 from terascope.physical.rules.check_job import check_job
@@ -29,6 +28,7 @@ from terascope.physical.rules.share_tables import share_tables
 from terascope.physical.rules.split_queries import split_queries
 from terascope.physical.settings import Destination, sample_limits
 from terascope.physical.split.slicing import InForce, nothing_in_force
+from terascope.physical.splits import SPLIT_BYTES
 from terascope.physical.statistics.measured import Measured
 from terascope.physical.statistics.prospects import Prospect, prospect_of
 from terascope.plan.plan import Plan

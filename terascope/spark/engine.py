@@ -31,9 +31,9 @@ from terascope.execute.results.parts import Part
 from terascope.execute.rows.steps import admitted, plain_column
 from terascope.execute.task_reports import ReportFilter
 from terascope.kernels.merge.payload import unpack_tuples
-from terascope.physical.bundles import bundles
 from terascope.physical.delivery import Target
 from terascope.physical.job import SourceRead
+from terascope.physical.splits import bundles
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of, spark_type
 from terascope.spark.mistakes import in_worker

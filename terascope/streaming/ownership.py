@@ -3,7 +3,7 @@
 In: the state before a batch, its offsets and the bounds of its splits. Out: by query the epochs
 that one task owns: no earlier batch has tuples of them, and by the watermarks at the end of the
 batch no later batch will. Their groups need no slice store and no exchange, as in a batch
-(terascope.physical.ownership); all other groups are stored as partials.
+(terascope.physical.splits); all other groups are stored as partials.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from terascope.connectors.arrival import TICKS_NS, is_arrival
 from terascope.connectors.base import Split
 from terascope.connectors.live import Offset
 from terascope.physical.low_plan import LowAggregate, LowPlan
-from terascope.physical.ownership import Epochs, epoch_of, owned
+from terascope.physical.splits import Epochs, epoch_of, owned
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import columns_of

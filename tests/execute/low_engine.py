@@ -18,13 +18,12 @@ from terascope.execute.task import Groups, LowTask, Reached, TaskCounters
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.payload import pack
-from terascope.physical.bundles import bundles
 from terascope.physical.job import Job, LowOutput
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.ownership import owned
 from terascope.physical.planner import plan_job
 from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import split_plan
+from terascope.physical.splits import bundles, owned
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
 from terascope.reference.context import Evaluation, Sources

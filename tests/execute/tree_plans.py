@@ -22,7 +22,7 @@ from terascope.execute.task import Groups, LowTask, TaskCounters, Tuples
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.merge.groups import MergedGroups
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind, Where
-from terascope.physical.ownership import EVERYTHING
+from terascope.physical.splits import EVERYTHING
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.types import Type
 from tests.kernels.some_groups import Key, Values, combined, partials_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from terascope.connectors.base import Edge, Split
-from terascope.physical.bundles import even_bundles
+from terascope.physical.splits import even_bundles
 
 
 def splits(path: Path, seconds: list[tuple[int, int]]) -> list[Split]:

@@ -14,8 +14,8 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import overflow_message
-from terascope.physical.bundles import bundles
 from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.splits import bundles
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate, Filter, Project, Scan
 from terascope.spark.mistakes import translating

@@ -24,8 +24,8 @@ from terascope.kernels.columns.dictionary import Dictionary, Ints
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.physical.delivery import Side, TaskJoin
-from terascope.physical.ownership import ALL, Epochs
 from terascope.physical.row_pipeline import columns_read
+from terascope.physical.splits import ALL, Epochs
 from terascope.plan.rel import JoinKind
 
 MEMORY_SHARE: Final = 8

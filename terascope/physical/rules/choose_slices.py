@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from terascope.connectors.arrival import is_arrival
 from terascope.diagnostic import SourceError
-from terascope.physical.bundles import SPLIT_BYTES
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
 from terascope.physical.rules.host_low_level import host_low_level
 from terascope.physical.rules.read_sources import read_sources
 from terascope.physical.rules.split_queries import split_queries
+from terascope.physical.splits import SPLIT_BYTES
 
 
 def choose_slices(draft: JobDraft) -> JobDraft:

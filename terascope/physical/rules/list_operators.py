@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import assert_never
 
 from terascope.analysis.costs import Costs
-from terascope.physical.bundles import split_bytes
 from terascope.physical.delivery import Direct, Joining, Target, rest_name
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Job, SourceRead, StreamStage
@@ -40,6 +39,7 @@ from terascope.physical.operators import (
 )
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.settings import costs_of
+from terascope.physical.splits import split_bytes
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
 from terascope.plan.plan import reads
 from terascope.plan.rel import Scan, walk

@@ -33,8 +33,8 @@ from terascope.physical.low_plan import (
     TableChoice,
     slot_of,
 )
-from terascope.physical.ownership import span
 from terascope.physical.settings import costs_of
+from terascope.physical.splits import span
 from terascope.plan.build import TRUE, call
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, conjuncts, substitute, walk
 from terascope.plan.plan import Stream

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from terascope.connectors.base import Split
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.ownership import span
+from terascope.physical.splits import span
 
 Stripe: TypeAlias = tuple[Split, ...]
 """Splits of about the same time, of all interfaces."""

@@ -31,7 +31,7 @@ from terascope.connectors.arrival import arrived
 from terascope.connectors.base import Edge
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
-from terascope.physical.bundles import even_bundles
+from terascope.physical.splits import even_bundles
 from terascope.spark.mistakes import telling, working
 from terascope.spark.passing import REPORT, report_batch
 from terascope.streaming.ownership import Beginning, Epoch, owned_epochs

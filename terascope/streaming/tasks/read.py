@@ -29,7 +29,7 @@ from terascope.files import PRIVATE
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import PartFormat, Sink, Target
-from terascope.physical.ownership import Epochs
+from terascope.physical.splits import Epochs
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.closing import ClosingSlices
 from terascope.streaming.context import Report
