@@ -19,9 +19,7 @@ QUICK_SCALE = 0.01
 def bench(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME", help="The experiment; without it, all are listed.", show_default=False
-        ),
+        typer.Argument(metavar="NAME", help="The experiment; without it, all are listed."),
     ] = None,
     scale: Annotated[
         float, typer.Option(help="Size of the data; 1 is the full experiment.", min=1e-4)
@@ -29,9 +27,7 @@ def bench(
     runs: Annotated[
         int | None,
         typer.Option(
-            help="Counted runs of each contender; 3 unless the experiment says otherwise.",
-            min=1,
-            show_default=False,
+            help="Counted runs of each contender; 3 unless the experiment says otherwise.", min=1
         ),
     ] = None,
     quick: Annotated[
@@ -39,16 +35,10 @@ def bench(
         typer.Option("--quick", help="Less than a minute, to see that it works: not for figures."),
     ] = False,
     minutes: Annotated[
-        float | None,
-        typer.Option(
-            help="How long experiments last that watch a stream.", min=0.1, show_default=False
-        ),
+        float | None, typer.Option(help="How long experiments last that watch a stream.", min=0.1)
     ] = None,
     only: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Only these contenders; others by name.", show_default=False
-        ),
+        str | None, typer.Option(metavar="A,B", help="Only these contenders; others by name.")
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="End with one line of JSON: what was measured.")
@@ -62,12 +52,10 @@ def bench(
             metavar="DIR",
             help="Where the data are kept; ~/.cache/terascope/bench by default.",
             envvar="TERASCOPE_BENCH_DATA",
-            show_default=False,
         ),
     ] = None,
     cores: Annotated[
-        int | None,
-        typer.Option(help="Cores for each contender; all by default.", min=1, show_default=False),
+        int | None, typer.Option(help="Cores for each contender; all by default.", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Another number, other data.", min=0)] = 1,
     seeds: Annotated[

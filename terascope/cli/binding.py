@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE.gsql...",
-        help="The query set, in one file or several; - is stdin.",
-        show_default=False,
+        metavar="FILE.gsql...", help="The query set, in one file or several; - is stdin."
     ),
 ]
 

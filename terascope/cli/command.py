@@ -29,21 +29,15 @@ Debug = Annotated[
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR",
-        help="The checkpoint of the run; not needed while only one set is running.",
-        show_default=False,
+        metavar="DIR", help="The checkpoint of the run; not needed while only one set is running."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 def flag(*names: str, help: str, default: Any = None, **more: Any) -> Any:
-    """A field of a group of flags; the help shows a default that is a value."""
-    shown = default not in (None, False)
-    return field(
-        default=default,
-        metadata={FLAG: typer.Option(*names, help=help, show_default=shown, **more)},
-    )
+    """A field of a group of flags."""
+    return field(default=default, metadata={FLAG: typer.Option(*names, help=help, **more)})
 
 
 def as_command(
@@ -86,6 +80,9 @@ def group_flags(group: Any) -> list[Parameter]:
 
 
 def keyword(name: str, annotation: Any, default: Any) -> Parameter:
+    """A parameter as typer takes it; the help shows a default that is a value."""
+    for described in annotation.__metadata__:
+        described.show_default = default not in (None, False, Parameter.empty)
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

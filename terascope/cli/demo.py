@@ -11,25 +11,18 @@ import typer
 def demo(
     seed: Annotated[int, typer.Option(help="Another number, other traffic.", min=0)] = 7,
     victim: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The attacked host.", show_default=False)
+        str | None, typer.Option(metavar="ADDRESS", help="The attacked host.")
     ] = None,
     start: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", help="When it begins, after the start.", show_default=False, min=0
-        ),
+        typer.Option(metavar="SECONDS", help="When it begins, after the start.", min=0),
     ] = None,
     scenario: Annotated[
-        str,
-        typer.Option(help="quiet, syn_flood, port_scan, amplification or flash_crowd."),
+        str, typer.Option(help="quiet, syn_flood, port_scan, amplification or flash_crowd.")
     ] = "syn_flood",
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep the trace, the queries and the results here.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="Keep the trace, the queries and the results here."),
     ] = None,
 ) -> None:
     """Generate traffic with an attack in it, and find the attack.

@@ -12,8 +12,7 @@ from terascope.cli.binding import read_set
 
 def fmt(
     files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE.gsql...", help="Query sets; - is stdin.", show_default=False),
+        list[Path], typer.Argument(metavar="FILE.gsql...", help="Query sets; - is stdin.")
     ],
     write: Annotated[
         bool, typer.Option("--write", "-w", help="Change the files instead of printing.")

@@ -67,9 +67,7 @@ class ScenarioFlags:
         help="When it begins, after the first packet; a third of the trace by default.",
     )
     length: float | None = flag(
-        "--length",
-        metavar="SECONDS",
-        help="How long it lasts; a third of the trace by default.",
+        "--length", metavar="SECONDS", help="How long it lasts; a third of the trace by default."
     )
     intensity: float | None = flag(
         "--intensity", help="Packets it adds, as a multiple of the quiet rate."
@@ -128,10 +126,7 @@ def shape_flags() -> list[Parameter]:
 
 def generate(
     output: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="Where to: .pcap, .pcap.gz or .parquet.", show_default=False
-        ),
+        Path, typer.Argument(metavar="FILE", help="Where to: .pcap, .pcap.gz or .parquet.")
     ],
     extent: ExtentFlags,
     events: ScenarioFlags,

@@ -52,9 +52,7 @@ class ResultFlags:
         " beside it; all of them or none.",
     )
     format: Format | None = flag(
-        "--format",
-        "-f",
-        help="table on stdout, csv with --output, unless something else is said.",
+        "--format", "-f", help="table on stdout, csv with --output, unless something else is said."
     )
     parts: bool = flag(
         "--parts",
@@ -65,8 +63,7 @@ class ResultFlags:
     )
     rows: int = flag("--rows", default=20, help="Rows shown of each table.", min=0)
     strict: bool | None = flag(
-        "--strict",
-        help="Malformed packets or rows are an error, and nothing is written.",
+        "--strict", help="Malformed packets or rows are an error, and nothing is written."
     )
     explain: bool = flag(
         "--explain",
@@ -99,19 +96,14 @@ def run(
     streams: StreamFlags,
     master: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where Spark runs; all cores of this machine by default.",
-            show_default=False,
-        ),
+        typer.Option(metavar="URL", help="Where Spark runs; all cores of this machine by default."),
     ] = None,
     engine: Annotated[
         Literal["local", "spark", "auto"] | None,
         typer.Option(
             help="What computes a batch: this process alone (local), or Spark. auto, which is the"
             " default, takes local where Spark would take longer to start than the work takes, and"
-            " Spark where a master is given. The rows are the same.",
-            show_default=False,
+            " Spark where a master is given. The rows are the same."
         ),
     ] = None,
     low: Annotated[
@@ -119,8 +111,7 @@ def run(
         typer.Option(
             help="Who runs the low level: compiled kernels where the source is read (native), or"
             " Spark's operators over its tuples (catalyst). auto, which is the default, takes"
-            " native wherever the source can host it.",
-            show_default=False,
+            " native wherever the source can host it."
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,

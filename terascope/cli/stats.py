@@ -16,15 +16,11 @@ def stats(
     tuples: Annotated[
         str | None,
         typer.Option(
-            help="So many tuples are counted at most, such as 200k or 1M; 64 Ki by default.",
-            show_default=False,
+            help="So many tuples are counted at most, such as 200k or 1M; 64 Ki by default."
         ),
     ] = None,
     seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="How long a source is read for; 1 by default.", min=0.0, show_default=False
-        ),
+        float | None, typer.Option(help="How long a source is read for; 1 by default.", min=0.0)
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False,
 ) -> None:
