@@ -10,6 +10,7 @@ Job; terascope.reference computes the meaning of a Plan in plain Python.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +22,14 @@ from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
 from terascope.config import Config
 from terascope.connectors.registry import Interface
-from terascope.diagnostic import Diagnostic, QueryError, Source, SourceError, Span
+from terascope.diagnostic import (
+    Diagnostic,
+    QueryError,
+    Source,
+    SourceError,
+    Span,
+    reason_of,
+)
 from terascope.files import output_mode
 from terascope.functions.registry import Functions
 from terascope.local.choice import EngineRequest
@@ -188,3 +196,33 @@ def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
         raise QueryError(errors, source)
     warnings = tuple(d for d in bound.diagnostics if d.severity == "warning")
     return Compiled(source, script, bound.plan, optimize(bound.plan), bindings, warnings)
+
+
+def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path, ...] | None:
+    """The folders from which a query set may read files; None: any folder. A query file of another
+    user reads only the folders that the configuration allows.
+    """
+    if folders is not None:
+        return tuple(folders)
+    paths = [Path(file.name) for _, file in source.stretches()]
+    ours = (os.geteuid(), 0)
+    is_others = any(path.is_file() and path.stat().st_uid not in ours for path in paths)
+    return () if is_others else None
+
+
+def read_source(path: Path) -> Source:
+    """A query file.
+
+    Raises:
+        SourceError: it is missing or no text.
+    """
+    try:
+        return Source(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise SourceError(f"no such query file: '{path}'") from None
+    except IsADirectoryError:
+        raise SourceError(f"'{path}' is a directory, not a query file") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"'{path}' is not a text file in UTF-8") from None
+    except OSError as problem:
+        raise SourceError(f"cannot read '{path}': {reason_of(problem)}") from problem

@@ -12,10 +12,7 @@ mistakes of a query or a value are not retried.
 from __future__ import annotations
 
 import logging
-import math
-import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,19 +20,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from terascope.announcing import run_of
-from terascope.config import Config
-from terascope.connectors.live import LiveSettings, Speed
-from terascope.connectors.live.links import check_named_files, check_read_files
+from terascope.connectors.live.links import check_read_files
 from terascope.diagnostic import OutputError, SourceError, SparkLost
 from terascope.functions.base import ValueMistake
-from terascope.functions.casts import cast_value
 from terascope.operate.callback import Callback, CallbackSink
 from terascope.operate.control_requests import (
     SHOWN,
     ControlRequest,
     apply_request,
-    changes_of,
     current,
     note_given,
     pending_requests,
@@ -44,19 +36,22 @@ from terascope.operate.control_requests import (
 from terascope.operate.notices import Notices
 from terascope.operate.reporting import Reporter, Supervised
 from terascope.operate.server import StatusServer
-from terascope.operate.source_report import RunFacts
-from terascope.operate.status import CallStatus, RunStatus, Status
+from terascope.operate.status import CallStatus, Status
 from terascope.operate.subscription import Subscription
 from terascope.physical.stream.plan import StreamPlan
-from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
 from terascope.sharing.compositions import Composition
-from terascope.streaming.partners import liveness_limits
 from terascope.streaming.replan.window_plans import WindowPlans
-from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import Run, RunFolder, announced
 from terascope.streaming.state.state import StateFolder, StreamState
-from terascope.types import Type
+from terascope.streams import (
+    check_files,
+    could_go_on,
+    live_settings,
+    planned_stream,
+    run_facts,
+    run_of,
+)
 
 if TYPE_CHECKING:
     from terascope.spark.api import SparkSession
@@ -65,12 +60,9 @@ if TYPE_CHECKING:
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
-LIVE_SKEW: Final = 2.0
-"""The default skew in seconds: data often appears in files a little later than its time."""
 MOST_RESTARTS: Final = 8
 """The most restarts in a row without a completed batch in between."""
 POLL_SECONDS: Final = 0.2
-ALL_SOURCES: Final = "all"
 
 FINAL: Final = (SourceError, ValueMistake, OutputError, BrokenPipeError, SparkLost)
 """Failures that would happen again."""
@@ -208,7 +200,10 @@ class RunningSet:
                     raise lost from problem
                 if tries > MOST_RESTARTS or self._stop.is_set():
                     raise
-                self._tell_restart(self._cause(problem), pause)
+                cause = self._cause(problem)
+                self._supervised = Supervised("restarting", self._supervised.restarts + 1, cause)
+                again = f"starts again in {pause:g} s from its checkpoint"
+                self._say(f"the stream failed and {again}: {cause}")
                 if self._stop.wait(pause):
                     self._supervised = replace(self._supervised, state="stopped")
                     return
@@ -269,10 +264,6 @@ class RunningSet:
         if self.runner.has_spark:
             return one_line(problem)
         return "Spark's JVM has ended (killed, or out of memory); another one is started"
-
-    def _tell_restart(self, cause: str, pause: float) -> None:
-        self._supervised = Supervised("restarting", self._supervised.restarts + 1, cause)
-        self._say(f"the stream failed and starts again in {pause:g} s from its checkpoint: {cause}")
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the set is over, or for a time; return whether it is over.
@@ -445,16 +436,6 @@ def open_running(
     return running.start(lambda done, total: tell("compiling kernels", done, total))
 
 
-def check_files(plan: StreamPlan, speed: str | None) -> None:
-    """Check the files that sources name, before anything starts.
-
-    Raises:
-        SourceError: one of them cannot be used.
-    """
-    interfaces = (one for read in plan.job.reads for one in read.interfaces)
-    check_named_files(interfaces, replayed=speed is not None)
-
-
 def check_end(runner: Runner) -> None:
     """Check sources that were read to their end without a tuple.
 
@@ -466,120 +447,8 @@ def check_end(runner: Runner) -> None:
     check_read_files(one for one in interfaces if one.name not in seen or not seen[one.name].tuples)
 
 
-def nanoseconds(seconds: float) -> int | None:
-    """Seconds as nanoseconds; None: without end."""
-    return None if math.isinf(seconds) else round(seconds * 1e9)
-
-
-def live_settings(config: Config, compiled: Compiled) -> LiveSettings:
-    """The settings of followed and replayed sources of a set.
-
-    Raises:
-        SourceError: the speed is none, or a replay is no source of the session.
-    """
-    own = liveness_limits(compiled.plan)
-    return LiveSettings(
-        Speed.parse(config.speed),
-        config.until_idle,
-        round(config.heartbeat * 1e9),
-        compiled.bindings.cut_bytes(live=True),
-        config.batch_bytes,
-        round(skew_of(config) * 1e9),
-        nanoseconds(config.replay_limit),
-        replays_of(config, compiled),
-        nanoseconds(config.liveness),
-        {name: nanoseconds(limit) for name, limit in own.items()},
-    )
-
-
-def skew_of(config: Config) -> float:
-    """Seconds that a silent source may be behind the clock."""
-    if config.skew is not None:
-        return config.skew
-    return LIVE_SKEW if config.speed is None else 0.0
-
-
-def replays_of(config: Config, compiled: Compiled) -> frozenset[str]:
-    """The sources that are declared to be replays.
-
-    Raises:
-        SourceError: one of them is no source of the session.
-    """
-    known = compiled.bindings.interfaces
-    if ALL_SOURCES in config.replay:
-        return frozenset(known)
-    for name in config.replay:
-        if name not in known:
-            raise SourceError(
-                f"'{name}' is to be a replay, but there is no such source; there are"
-                f" {', '.join(sorted(known))}"
-            )
-    return frozenset(config.replay)
-
-
-def planned_stream(
-    compiled: Compiled, before: StreamState | None = None, windows: WindowPlans | None = None
-) -> StreamPlan:
-    """The plan of a set as a stream, with the parameters of a checkpoint, and with the compositions
-    of windows in force, which `windows` records.
-    """
-    compiled = compiled.showing([] if before is None else before.shown)
-    own = {stream.name: stream.text for stream in compiled.plan}
-    changed = compiled.changed(changes_of(before, compiled.plan))
-    known = windows or WindowPlans(unwritten=before is not None)
-
-    def planned() -> StreamPlan:
-        job, split = changed.job_and_split(live=True, in_force=known.in_force)
-        known.learn(split.slicing)
-        return plan_stream(job, SetTexts(compiled.texts(), own), split.slicing)
-
-    plan = planned()
-    return planned() if before is not None and known.drop_empty(plan, before) else plan
-
-
-def could_go_on(compiled: Compiled, before: StreamState | None, windows: WindowPlans) -> bool:
-    """Whether a set could continue from a state with other compositions of its windows."""
-    try:
-        resumed_state(planned_stream(compiled, before, windows), before, 1)
-    except OutputError:
-        return False
-    return True
-
-
 def time_text(moment_ns: int) -> str:
     return datetime.fromtimestamp(moment_ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
-
-
-def run_facts(
-    compiled: Compiled,
-    plan: StreamPlan,
-    checkpoint: str | Path,
-    output: str | Path | None,
-    config: Config,
-) -> RunFacts:
-    """The constant part of the status of the run."""
-    values = plan.job.parameters
-    run = RunStatus(
-        os.getpid(),
-        time.time(),
-        compiled.source.title,
-        str(Path(checkpoint).absolute()),
-        None if output is None else str(Path(output).absolute()),
-        trigger_seconds=config.trigger,
-        heartbeat_seconds=config.heartbeat,
-        skew_seconds=skew_of(config),
-    )
-    parameters = {
-        p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
-        for p in compiled.plan.parameters
-    }
-    return RunFacts(
-        run,
-        config.speed is None,
-        parameters,
-        config.liveness,
-        liveness_limits(compiled.plan),
-    )
 
 
 def one_line(problem: BaseException) -> str:

@@ -17,10 +17,9 @@ message for the user.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -36,7 +35,7 @@ from terascope.functions.user import load_functions
 from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, choose_engine
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
-from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.pipeline import Bindings, Compiled, compile_set, files_allowed, read_source
 from terascope.plan.plan import Stream
 from terascope.results import Results
 
@@ -528,39 +527,8 @@ class QuerySet:
         return f"<query set {self.source.name}: {', '.join(s.name for s in self.queries)}>"
 
 
-def files_allowed(source: Source, folders: Sequence[Path] | None) -> tuple[Path, ...] | None:
-    """The folders from which a query set may read files; None: any folder. A query file of another
-    user reads only the folders that the configuration allows.
-    """
-    if folders is not None:
-        return tuple(folders)
-    paths = [Path(file.name) for _, file in source.stretches()]
-    ours = (os.geteuid(), 0)
-    is_others = any(path.is_file() and path.stat().st_uid not in ours for path in paths)
-    return () if is_others else None
-
-
 def spark_because(given: SparkSession | None, master: str) -> str:
     """The reason why only Spark can run a set; empty: there is none."""
     if given is not None:
         return "the session was given a SparkSession"
     return f"master {master} was given" if master != DEFAULT_MASTER else ""
-
-
-def read_source(path: Path) -> Source:
-    """A query file.
-
-    Raises:
-        SourceError: it is missing or no text.
-    """
-    try:
-        return Source(path.read_text(encoding="utf-8"), str(path))
-    except FileNotFoundError:
-        raise SourceError(f"no such query file: '{path}'") from None
-    except IsADirectoryError:
-        raise SourceError(f"'{path}' is a directory, not a query file") from None
-    except UnicodeDecodeError:
-        raise SourceError(f"'{path}' is not a text file in UTF-8") from None
-    except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise SourceError(f"cannot read '{path}': {reason}") from problem

@@ -156,7 +156,7 @@ def read_set(file: Path) -> Source:
         SourceError: it cannot be read.
     """
     from terascope.diagnostic import Source, SourceError
-    from terascope.session import read_source
+    from terascope.pipeline import read_source
 
     if str(file) != "-":
         return read_source(file)

@@ -58,8 +58,7 @@ def stream_set(
     session: Session, queries: QuerySet, flags: StreamFlags, to: Destination, quiet: bool = False
 ) -> None:
     """The command without its flags: everything is checked before Spark starts."""
-    from terascope.announcing import run_of
-    from terascope.running import check_files, planned_stream
+    from terascope.streams import check_files, planned_stream, run_of
 
     plan = planned_stream(queries.compiled)
     check_files(plan, flags.speed)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from terascope.diagnostic import QueryError, Source
-from terascope.pipeline import Bindings, compile_set
+from terascope.pipeline import Bindings, compile_set, files_allowed
 from terascope.plan.show import show_plan
-from terascope.session import files_allowed
 
 QUERY = "SELECT time, getlpmid(srcIP, 'prefixes.csv') AS net FROM TCP"
 

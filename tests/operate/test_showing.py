@@ -18,9 +18,9 @@ from terascope.operate.control_requests import (
     rows_folder,
 )
 from terascope.pipeline import Compiled
-from terascope.running import planned_stream
 from terascope.streaming.state.runs import MANIFEST, Run, RunFolder, birth
 from terascope.streaming.state.state import StreamState
+from terascope.streams import planned_stream
 from tests.cli.calls import small_trace
 
 SET = """

@@ -11,7 +11,7 @@ from terascope import Session
 from terascope.physical.stream.plan import InSpark, StreamPlan, WrittenByTasks
 from terascope.physical.stream.rules import STREAM_RULES, SetTexts, check_stream_plan, plan_stream
 from terascope.plan.rel import PlanMistake
-from terascope.running import planned_stream
+from terascope.streams import planned_stream
 from tests.cli.calls import small_trace
 
 SET = """

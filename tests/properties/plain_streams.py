@@ -21,7 +21,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
-from terascope.running import planned_stream
 from terascope.spark.stream.runner import Runner, StreamRun
 from terascope.spark.stream.source import LiveReader, StreamPartition
 from terascope.streaming import batch as stream_batch
@@ -32,6 +31,7 @@ from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.state import StateFolder
+from terascope.streams import planned_stream
 from tests.properties.plain_high_level import PlainEngine, rows
 from tests.properties.stream_cases import KillPoint
 

@@ -21,13 +21,13 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
-from terascope.running import could_go_on
 from terascope.sharing.compositions import Composition, marked, recomposed
 from terascope.sharing.slices import Periodic, composed, composed_panes
 from terascope.sharing.windows import Cluster
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.replan.window_plans import WINDOWS, WindowPlans
 from terascope.streaming.state.state import StateFolder
+from terascope.streams import could_go_on
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
 from tests.operate.statuses import STATUS
 from tests.oracle.compare import assert_same_rows

@@ -10,9 +10,9 @@ import pytest
 from terascope.diagnostic import OutputError
 from terascope.execute.results.parts import Part
 from terascope.physical.stream.plan import StreamPlan
-from terascope.running import planned_stream
 from terascope.session import Session
 from terascope.spark.stream.runner import Runner, StreamRun
+from terascope.streams import planned_stream
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 

@@ -12,8 +12,8 @@ from terascope import Session
 from terascope.analysis.moving import ALL
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.row_pipelines import RowPipelines
-from terascope.running import planned_stream
 from terascope.streaming.tasks.work import DueRange
+from terascope.streams import planned_stream
 from tests.cli.calls import small_trace
 
 SET = """
