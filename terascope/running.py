@@ -36,7 +36,7 @@ from terascope.operate.control_requests import (
 from terascope.operate.notices import Notices
 from terascope.operate.reporting import Reporter, Supervised
 from terascope.operate.server import StatusServer
-from terascope.operate.status import CallStatus, Status
+from terascope.operate.status import Status
 from terascope.operate.subscription import Subscription
 from terascope.physical.stream.plan import StreamPlan
 from terascope.pipeline import Compiled
@@ -359,19 +359,13 @@ class RunningSet:
             run=replace(
                 told.run,
                 parameter_edges=edges,
-                callback=self._call_at_work(told.run.updated),
+                callback=None if self._sink is None else self._sink.at_work(told.run.updated),
                 callback_seconds=0.0 if self._sink is None else self._sink.seconds,
             ),
             parameters=current(state, told.parameters),
             trees=runner.replanner.status(),
             windows=() if runner.windows is None else runner.windows.status(),
         )
-
-    def _call_at_work(self, now: float) -> CallStatus | None:
-        call = None if self._sink is None else self._sink.at_work
-        if call is None:
-            return None
-        return CallStatus(call.query, call.batch, max(0.0, now - call.since))
 
 
 def open_running(

@@ -13,7 +13,6 @@ import heapq
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 from urllib.parse import quote
@@ -21,6 +20,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from terascope.diagnostic import StreamError
+from terascope.operate.status import CallStatus
 from terascope.operate.subscription import Retention, Subscription, removed_until
 from terascope.streaming.state.runs import write_whole
 
@@ -40,16 +40,6 @@ class Remembers(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class CallAtWork:
-    """A call that has not returned."""
-
-    query: str
-    batch: int
-    since: float
-    """The start of the call, in Unix seconds."""
-
-
 class CallbackSink:
     """Calls a callback with all batches that are not acknowledged. Not thread-safe."""
 
@@ -65,8 +55,8 @@ class CallbackSink:
         removed after their acknowledgement.
         """
         self._clock = clock
-        self.at_work: CallAtWork | None = None
-        """The call that the run waits for; other threads may read it."""
+        self._call_at_work: tuple[str, int, float] | None = None
+        """The query, the batch and the begin of the call that the run waits for."""
         self.seconds = 0.0
         """The time in calls that have returned."""
         self._callback = callback
@@ -119,12 +109,17 @@ class CallbackSink:
 
     def _call(self, query: str, batch: int, rows: pa.Table) -> None:
         began = self._clock()
-        self.at_work = CallAtWork(query, batch, began)
+        self._call_at_work = query, batch, began
         try:
             self._callback(query, batch, rows)
         finally:
-            self.at_work = None
+            self._call_at_work = None
             self.seconds += self._clock() - began
+
+    def at_work(self, now: float) -> CallStatus | None:
+        """The call that the run waits for; any thread may ask."""
+        call = self._call_at_work
+        return None if call is None else CallStatus(call[0], call[1], max(0.0, now - call[2]))
 
     def _batches(self, place: int, query: str) -> Iterator[tuple[int, int, str, pa.Table]]:
         for batch, rows in self._streams[query].batches():
