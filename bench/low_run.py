@@ -17,7 +17,7 @@ from time import process_time
 from terascope.execute.grouping.pending_groups import own
 from terascope.execute.merge import Merger
 from terascope.execute.prepare import prepare
-from terascope.execute.rows.windows import Sequences
+from terascope.execute.rows.collect import Sequences
 from terascope.execute.task import Groups, LowTask
 from terascope.kernels.merge.payload import pack
 from terascope.kernels.merge.window_kernel import assemble_kernel

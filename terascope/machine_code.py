@@ -7,7 +7,7 @@ are three ways, for three uses:
   process. Without a folder that can be written it is compiled in each process.
 - `compiled_for`: a kernel with one declared signature, so that arrays of Arrow, which numba takes
   for another type, do not make a second version of it. The kernels a process has loaded are listed
-  for others (terascope.kernels.codegen.preload).
+  for others (terascope.kernels.codegen.generated_modules).
 - `inlined`: a part of other functions, compiled into each of them. It is not kept on disk by
   itself: a function loaded from disk can no longer be inlined.
 
@@ -48,7 +48,7 @@ BOOLEAN = types.boolean
 
 loaded: list[tuple[str, str, tuple[Any, ...]]] = []
 """The kernels that this process has compiled or loaded: module, function, signature
-(terascope.kernels.codegen.preload)."""
+(terascope.kernels.codegen.generated_modules)."""
 
 compiling = Lock()
 """While a kernel may be compiled, no thread may call it: numba would take arguments of another type

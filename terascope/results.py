@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from terascope.connectors.base import ReadReport
 from terascope.diagnostic import OutputError, SourceError
-from terascope.execute.results.assemble import write_lines
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
 from terascope.execute.results.parts import drop_other_parts
+from terascope.execute.results.result_files import write_lines
 from terascope.explain import Format as ExplainFormat
 from terascope.explain import explain_run
 from terascope.kernels.encode.text import readable_table

@@ -20,7 +20,8 @@ from bench.cache import chains, evictions, gaps, report, sizes
 from bench.cache.streams import BATCH, Tuples, zipf_tuples
 from bench.experiment import Column, Figures, Outcome, Prepared, Settings, Tell
 from terascope.functions.slots import COUNT, SUM_INT
-from terascope.kernels.tables.bounded_tables import BoundedTable, Words, capacity_for
+from terascope.kernels.columns.arrays import Rows
+from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 
@@ -52,19 +53,19 @@ class Effort:
         )
 
 
-def stream(count: int, seed: int) -> tuple[Tuples, Words]:
+def stream(count: int, seed: int) -> tuple[Tuples, Rows]:
     """The tuples of the timed part, and their epochs."""
     return zipf_tuples(GROUPS, EXPONENT, count, seed), np.arange(count) * EPOCHS // count
 
 
-def weights(epochs: Words, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def weights(epochs: Rows, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
     """A number for each group, so that weighted sums over partials are those over tuples."""
     mixed = (epochs.astype(np.uint64) << np.uint64(32)) + codes.astype(np.uint64)
     mixed = (mixed + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
 
 
-def weighted(weight: npt.NDArray[np.uint64], *columns: Words) -> list[int]:
+def weighted(weight: npt.NDArray[np.uint64], *columns: Rows) -> list[int]:
     return [int((weight * column.astype(np.uint64)).sum()) for column in columns]
 
 
@@ -98,7 +99,7 @@ class PolicyRunning:
         self._papers = papers_figures(self._contender)
 
     def run(self, output: Path) -> Figures:
-        partials: list[Words] = []
+        partials: list[Rows] = []
         capacity = capacity_for(SHAPE, TABLE_BYTES, self._contender.policy)
         table = BoundedTable(
             SHAPE,

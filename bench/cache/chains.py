@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from bench.cache.placement import chain_lengths
 from terascope.functions.slots import COUNT
 from terascope.kernels.tables.bounded_tables import BoundedTable
 from terascope.kernels.tables.slots import Shape
@@ -36,7 +37,7 @@ def chains(buckets: int, fillings: int, seed: int) -> Chains:
         table = BoundedTable(SHAPE, "lru", buckets, "eager", lambda rows: None)
         some = chance.integers(0, 2**31, buckets, dtype=np.int32)
         table.add(epochs, rows, [some, rows], [], [])  # the second key makes them all different
-        lengths = table.chain_lengths()
+        lengths = chain_lengths(table)
         longest.append(lengths.max())
         mean.append(lengths[lengths > 0].mean())
     return Chains(float(np.mean(longest)), float(np.mean(mean)))

@@ -16,12 +16,13 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from bench.cache.streams import Tuples, feed, paper_table, uniform_tuples
-from terascope.kernels.tables.bounded_tables import BoundedTable, Codes, Flush, Mask, Words
+from terascope.kernels.columns.arrays import Codes, Masks, Rows
+from terascope.kernels.tables.bounded_tables import BoundedTable, Flush
 from terascope.kernels.tables.table_policies import Policy
 
 PLACES_PER_GROUP: Final = 2
 TUPLES_PER_GROUP: Final = 5
-Batch: TypeAlias = tuple[Words, Codes, list[Codes], list[Words], list[Mask]]
+Batch: TypeAlias = tuple[Rows, Codes, list[Codes], list[Rows], list[Masks]]
 FLUSHES: Final[tuple[Flush, ...]] = ("eager", "lazy")
 
 
@@ -54,7 +55,7 @@ class Edge:
 
 def cross(policy: Policy, flush: Flush, case: Case, tuples: int, crossings: int, seed: int) -> Edge:
     """So many tuples behind the end of an epoch, in full tables."""
-    kept: list[Words] = []
+    kept: list[Rows] = []
     places = PLACES_PER_GROUP * case.groups
     tables = [
         paper_table(policy, places, flush, lambda rows: kept.append(rows.copy()))
@@ -74,7 +75,7 @@ def cross(policy: Policy, flush: Flush, case: Case, tuples: int, crossings: int,
     return Edge(float(shortest.max()) / 1000, most_at_once(tables[0], after, 2 * crossings + 1))
 
 
-def gaps(tables: list[BoundedTable], tuples: Tuples, epoch: int) -> Words:
+def gaps(tables: list[BoundedTable], tuples: Tuples, epoch: int) -> Rows:
     """Nanoseconds from tuple to tuple, the first one being the first of its epoch."""
     times = np.zeros(len(tuples) + 1, np.int64)
     times[0] = perf_counter_ns()
@@ -96,7 +97,7 @@ def most_at_once(table: BoundedTable, tuples: Tuples, epoch: int) -> int:
 
 def singles(tuples: Tuples, epoch: int) -> Iterator[Batch]:
     """Batches of one tuple."""
-    epochs: Words = np.full(len(tuples), epoch, np.int64)
+    epochs: Rows = np.full(len(tuples), epoch, np.int64)
     mask = np.ones(len(tuples), np.uint8)
     rows = np.arange(len(tuples), dtype=np.int32)
     for i in range(len(tuples)):

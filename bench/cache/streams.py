@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from terascope.functions.aggregates.extremes import MAX_INT, MIN_INT
 from terascope.functions.slots import COUNT
-from terascope.kernels.tables.bounded_tables import BoundedTable, Codes, Flush, Taker, Words
+from terascope.kernels.columns.arrays import Codes, Rows
+from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 
@@ -28,7 +29,7 @@ class Tuples:
     """Columns: the group of each tuple, and an integer to aggregate."""
 
     groups: Codes
-    values: Words
+    values: Rows
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -62,11 +63,11 @@ def zipf_shares(groups: int, exponent: float) -> npt.NDArray[np.float64]:
     return shares
 
 
-def _values(chance: np.random.Generator, count: int) -> Words:
+def _values(chance: np.random.Generator, count: int) -> Rows:
     return chance.integers(40, PACKET_BYTES + 1, count)
 
 
-def ignore(rows: Words) -> None:
+def ignore(rows: Rows) -> None:
     """Partials nobody asks for."""
 
 
@@ -79,7 +80,7 @@ def paper_table(
 def feed(table: BoundedTable, tuples: Tuples, epoch: int = 0) -> None:
     """All tuples, of one epoch; every slot with an argument gets the same."""
     size = min(BATCH, len(tuples))
-    epochs: Words = np.full(size, epoch, np.int64)
+    epochs: Rows = np.full(size, epoch, np.int64)
     rows: Codes = np.arange(size, dtype=np.int32)
     mask: npt.NDArray[np.uint8] = np.ones(size, np.uint8)
     arguments = len(table.shape.slots) - 1

@@ -16,10 +16,10 @@ from time import process_time
 from terascope.config import Config
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.delivery import Outgoing
 from terascope.execute.merging_task import Merging
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
+from terascope.execute.reports import Outgoing
 from terascope.execute.results.parts import Part
 from terascope.physical.delivery import Sink
 from terascope.physical.rules.finish_in_tasks import deliveries, stream_numbers
@@ -67,7 +67,7 @@ def run_set(text: str, sources: Sequence[str], memory_bytes: int = 1 << 30) -> R
         merging = Merging(planned.targets, sink, memory_bytes, planned.joins)
         for some in groups.values():
             told += merging.merged((stream, path.read_bytes()) for stream, path in some)
-        parts = [Part.of(row.told or "") for row in told if row.kind == "part"]
+        parts = [Part.of(row.report or "") for row in told if row.kind == "part"]
         seconds += process_time() - began
         return Ran(seconds, sum(part.rows for part in parts))
 

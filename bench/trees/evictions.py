@@ -28,7 +28,8 @@ from bench.trees.streams import (
     zipf_draws,
 )
 from terascope.functions.slots import COUNT
-from terascope.kernels.tables.bounded_tables import BoundedTable, Words
+from terascope.kernels.columns.arrays import Rows
+from terascope.kernels.tables.bounded_tables import BoundedTable
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
 from terascope.sharing.curves import Curve, curve
@@ -116,7 +117,7 @@ def through(codes: Column, policy: Policy, buckets: int) -> tuple[int, int]:
     """One epoch through a table: groups that left early, and the tuples in all that left."""
     left: list[int] = []
 
-    def take(rows: Words) -> None:
+    def take(rows: Rows) -> None:
         left.append(int(rows[:, SHAPE.slot(0)].sum()))
 
     table = BoundedTable(SHAPE, policy, buckets, "eager", take)

@@ -9,21 +9,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 
-from terascope.execute.meter import Meter
+from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.results.parts import GROUP_BYTES, Part, PartWriter
+from terascope.execute.rows.collect import Ranking, Regrouping
 from terascope.execute.rows.early import Early, early
-from terascope.execute.rows.regroup import Regrouping
 from terascope.execute.rows.steps import run_steps
-from terascope.execute.rows.task_joins import Paired, TaskJoins, Up
-from terascope.execute.rows.top import Ranking
+from terascope.execute.rows.task_joins import JoinRows, TaskJoins
 from terascope.files import make_folder
-from terascope.kernels.columns.dictionary import Dictionary, Ints
+from terascope.kernels.columns.arrays import Ints
+from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.kernels.merge.payload import pack_batches
@@ -31,24 +30,8 @@ from terascope.physical.delivery import Direct, Sink, Target, TaskJoin
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.splits import Epochs
 
-Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
-"""The kind of an output row: partial groups to be merged; tuples for the high level; a part that
-was written; a query whose leftover rows are still to be joined; the report of reading, and the
-counters."""
-
 PAYLOAD_BYTES: Final = 8 << 20
 LEAST_GROUP_BYTES: Final = 1 << 17
-
-
-@dataclass(frozen=True)
-class Outgoing:
-    """A row of a task's output."""
-
-    stream: int
-    destination: int
-    kind: Kind
-    payload: bytes | None = None
-    told: str | None = None
 
 
 class Delivery:
@@ -74,7 +57,7 @@ class Delivery:
         self._destination = destination
         groups = {n: t.groups for n, t in targets.items() if t.groups is not None}
         memory_bytes = 0 if sink is None else sink.memory_bytes
-        self._pairs = TaskJoins(joins, groups, owned or {}, memory_bytes)
+        self._joins = TaskJoins(joins, groups, owned or {}, memory_bytes)
         self._rest: Counter[str] = Counter()
         self._pending: dict[int, list[pa.RecordBatch]] = {}
         self._pending_bytes: Counter[int] = Counter()
@@ -87,15 +70,11 @@ class Delivery:
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            with self._meter.timing(f"pipeline {direct.query}"):
-                self._meter.add(f"pipeline {direct.query}", taken=columns.num_rows)
-                self._write(direct, columns)
-
-    def _write(self, direct: Direct, columns: pa.RecordBatch) -> None:
-        if direct.places is None:
-            self._collect(direct, run_steps(direct.program.steps, columns))
-        else:
-            self._collect(direct, columns.select(direct.places))
+            with self._meter.timing(f"pipeline {direct.query}", taken=columns.num_rows):
+                if direct.places is None:
+                    self._collect(direct, run_steps(direct.program.steps, columns))
+                else:
+                    self._collect(direct, columns.select(direct.places))
 
     def _collect(self, direct: Direct, made: pa.RecordBatch) -> None:
         whole = direct.program.whole
@@ -120,28 +99,14 @@ class Delivery:
         target = self._targets[stream]
         fields = target.groups
         assert fields is not None
-        if stream in self._pairs:
-            yield from self._paired(self._pairs.take(stream, given, dictionaries))
+        if stream in self._joins:
+            yield from self._joined(self._joins.take(stream, given, dictionaries))
         for direct in target.direct:
-            with self._meter.timing(f"pipeline {direct.query}"):
-                self._pipe(direct, self._since_start(direct, given), fields, dictionaries)
+            block = self._since_start(direct, given)
+            with self._meter.timing(f"pipeline {direct.query}", taken=len(block.rows)):
+                self._pipe(direct, block, fields, dictionaries)
         if target.high:
             yield from self._wait(stream, finished_columns([given], fields, dictionaries))
-
-    def _pipe(
-        self, direct: Direct, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
-    ) -> None:
-        """Run the row pipeline of a query on groups."""
-        steps = self._early.get(direct.query)
-        if steps is None:
-            steps = self._early[direct.query] = early(direct.program, fields)
-        self._meter.add(f"pipeline {direct.query}", taken=len(block.rows))
-        left = steps.reduced(block, dictionaries)
-        if steps.picked is None:
-            self._collect(direct, steps.columns(left, dictionaries))
-            return
-        self._meter.add(f"pipeline {direct.query}", given=len(left.rows))
-        self._writer(direct, steps.picked).write_block(left, fields, dictionaries)
 
     def _since_start(self, direct: Direct, block: Block) -> Block:
         """The groups without the epochs that a query does not take."""
@@ -150,28 +115,40 @@ class Delivery:
             return block
         return block.where((block.epochs >= start) | (block.epochs == NO_EPOCH))
 
+    def _pipe(
+        self, direct: Direct, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
+    ) -> None:
+        """Run the row pipeline of a query on groups."""
+        steps = self._early.get(direct.query)
+        if steps is None:
+            steps = self._early[direct.query] = early(direct.program, fields)
+        left = steps.reduced(block, dictionaries)
+        if steps.picked is None:
+            self._collect(direct, steps.columns(left, dictionaries))
+            return
+        self._meter.add(f"pipeline {direct.query}", given=len(left.rows))
+        self._writer(direct, steps.picked).write_block(left, fields, dictionaries)
+
     # ---- joins
 
     def lose(self, stream: int, epochs: Ints) -> None:
         """Groups of some epochs went to the merge as partials."""
-        self._pairs.lose(stream, epochs)
+        self._joins.lose(stream, epochs)
 
     def reach(self, stream: int, before: int) -> Iterator[Outgoing]:
         """All groups before an epoch were taken."""
-        yield from self._paired(self._pairs.reach(stream, before))
+        yield from self._joined(self._joins.reach(stream, before))
 
-    def _paired(self, paired: Iterator[Paired]) -> Iterator[Outgoing]:
-        for one in paired:
-            if isinstance(one, Up):
-                if not one.columns.num_rows:
-                    continue
-                self._rest[one.join.query] += one.columns.nbytes
-                query, rows = one.join.query, one.columns.num_rows
-                self._meter.add(f"leftovers {query}", taken=rows)
-                yield from self._wait(one.number, one.columns)
-            else:
-                self._meter.add(f"join {one.join.query}", given=one.columns.num_rows)
+    def _joined(self, made: Iterator[JoinRows]) -> Iterator[Outgoing]:
+        for one in made:
+            query, rows = one.join.query, one.columns.num_rows
+            if one.leftover is None:
+                self._meter.add(f"join {query}", given=rows)
                 self._writer(one.join).write(one.columns)
+            elif rows:
+                self._rest[query] += one.columns.nbytes
+                self._meter.add(f"leftovers {query}", taken=rows)
+                yield from self._wait(one.leftover, one.columns)
 
     # ---- on the way
 
@@ -209,7 +186,7 @@ class Delivery:
 
     def close(self) -> Iterator[Outgoing]:
         """Deliver the remaining rows; all files are complete then."""
-        yield from self._paired(self._pairs.close())
+        yield from self._joined(self._joins.close())
         for stream in list(self._pending):
             yield from self._hand_up(stream)
         for direct, collected in self._collected.values():
@@ -218,7 +195,7 @@ class Delivery:
         for query, writer in self._writers.items():
             path, rows = writer.close()
             part = Part(query, path, rows, writer.extents)
-            yield Outgoing(-1, self._destination, "part", None, part.told())
+            yield Outgoing(-1, self._destination, "part", None, part.to_json())
         for query, size in self._rest.items():
-            told = json.dumps({"query": query, "bytes": size})
-            yield Outgoing(-1, self._destination, "rest", None, told)
+            report = json.dumps({"query": query, "bytes": size})
+            yield Outgoing(-1, self._destination, "rest", None, report)

@@ -1,32 +1,99 @@
-"""The executor of the low level: read, merge partial groups, join leftover rows, emit rows.
+"""The executor of the low level: read, merge partial groups, join leftovers, hand rows up.
 
-In: a Job whose reads carry low-level plans, and an engine. Out: the rows of each low-level stream
-that the high level reads, and the parts of each query that tasks wrote themselves. A source is read
-in one pass; partial groups then meet in the merge, which also assembles windows from their slices.
+In: a Job whose reads carry low-level plans, and an engine. Out: for each low-level stream that the
+high level reads its rows, and for each query that the tasks wrote themselves its parts. A source is
+read in one pass; partial groups, if any task had to give some up, then meet in the merge, where
+windows are assembled from their slices, too.
+
+An engine runs the tasks and moves their rows: terascope.spark.engine as jobs of Spark,
+terascope.local.engine in this process. Both run the same reading tasks, merging tasks and joins of
+leftover rows.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from terascope.execute.engine import BatchEngine, HighRows, OnePass
-from terascope.execute.leftovers import LeftoverJoin, leftover_bytes, small_leftovers
-from terascope.execute.merging_task import Merging
+from terascope.execute.merging_task import LeftoverJoin, Merging, small_leftovers
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead
-from terascope.execute.reports import Reports, reports_from_json
+from terascope.execute.reports import (
+    Outgoing,
+    Reports,
+    TaskReports,
+    reports_from_json,
+    small_payloads,
+)
 from terascope.execute.results.parts import Part
-from terascope.execute.task_reports import Packed
-from terascope.kernels.codegen.preload import report_used
+from terascope.kernels.codegen.generated_modules import report_used
 from terascope.kernels.merge.window_kernel import assemble_kernel
-from terascope.physical.delivery import Sink, TaskJoin
+from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.plan.rel import Field, Rel
+
+EngineName: TypeAlias = Literal["local", "spark"]
+
+
+class Pass(Protocol):
+    """The output of the tasks of one pass, over a source or over partial groups."""
+
+    @property
+    def reports(self) -> TaskReports: ...
+
+
+OnePass = TypeVar("OnePass", bound=Pass)
+"""An engine's form of the output of a pass."""
+HighRows = TypeVar("HighRows", covariant=True)
+"""An engine's form of rows for the high level."""
+
+
+class BatchEngine(Protocol[OnePass, HighRows]):
+    """Runs tasks and moves their rows."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks of a pass, if its source is large enough."""
+        ...
+
+    @property
+    def processes(self) -> int:
+        """The number of tasks that run at once."""
+        ...
+
+    def read(self, reading: NativeRead, leftovers: Collection[int]) -> OnePass:
+        """Run the reading tasks. `leftovers`: the streams of tuples that no task could join."""
+        ...
+
+    def merge(
+        self,
+        passes: Sequence[OnePass],
+        merging: Merging,
+        leftovers: Collection[int],
+        size: int,
+        destinations: int,
+    ) -> OnePass:
+        """Exchange the partial groups of some passes, so that all partials of a group meet in one
+        of this many merging tasks, and run these. `size`: bytes of all partials.
+        """
+        ...
+
+    def holding(self, rows: Sequence[Outgoing]) -> OnePass:
+        """A pass with rows that the driver has made."""
+        ...
+
+    def join_leftovers(self, passes: Sequence[OnePass], joining: LeftoverJoin) -> list[Part]:
+        """Join the leftover rows of some passes in one task."""
+        ...
+
+    def rows(self, passes: Sequence[OnePass], number: int, target: Target) -> HighRows:
+        """The tuples of one low-level stream, for the high level."""
+        ...
+
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with the name of a phase, the number of its steps that are done, and the number of all."""
@@ -101,7 +168,10 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         """By stream: the passes with rows of it."""
         self._partial: dict[int, list[OnePass]] = {}
         """By stream: the passes with partial groups of it."""
-        self._groups, self._leftovers = Packed(), Packed()
+        self._groups: list[Outgoing] = []
+        """The partial groups of all reads, with payloads where they are small."""
+        self._leftovers: list[Outgoing] = []
+        """The leftover rows of all reads, likewise."""
         self._leftover_bytes: Counter[str] = Counter()
 
     def run(self) -> LowResult[HighRows]:
@@ -127,26 +197,29 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._result.reports[read.name] = reports_from_json(reports.lines("report"))
         for number in (*numbers, *leftovers):
             self._sources.setdefault(number, []).append(one)
-        self._groups.add(reports.packed("groups"))
-        for number in reports.streams("groups"):
+        groups = reports.packed("groups")
+        self._groups += groups
+        for number in {row.stream for row in groups}:
             self._partial.setdefault(number, []).append(one)
 
     def _take_reports(self, one: OnePass) -> None:
         """Ingest the reports of parts that tasks wrote and of leftover rows."""
         self._result.parts += map(Part.of, one.reports.lines("part"))
         self._result.counters += map(json.loads, one.reports.lines("counters"))
-        self._leftover_bytes += leftover_bytes(one.reports.lines("rest"))
-        self._leftovers.add(one.reports.packed("rows"))
+        for rest in map(json.loads, one.reports.lines("rest")):
+            self._leftover_bytes[rest["query"]] += rest["bytes"]
+        self._leftovers += one.reports.packed("rows")
 
     def _merge(self) -> OnePass:
         """Merge all partial groups. The driver merges few of them: a shuffle takes longer."""
         joins = self._planned.joins
         merging = Merging(self._planned.targets, self._sink, self._budget, joins)
-        if self._groups.is_small:
-            merged = self._engine.holding(list(merging.merged(self._groups.pairs())))
+        few = small_payloads(self._groups)
+        if few is not None:
+            merged = self._engine.holding(list(merging.merged(few)))
         else:
             having = [one for some in self._partial.values() for one in some]
-            leftovers, size = leftover_streams(joins), self._groups.size
+            leftovers, size = leftover_streams(joins), sum(row.size for row in self._groups)
             merged = self._engine.merge(having, merging, leftovers, size, self._destinations)
         self._take_reports(merged)
         sides = [side for p in joins for side in p.sides]
@@ -160,8 +233,9 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         small = small_leftovers(sizes, self._budget)
         if small and self._sink is not None:
             joining = LeftoverJoin(tuple(p for p in joins if p.query in small), self._sink)
-            if self._leftovers.is_small:
-                self._result.parts += joining.parts(self._leftovers.pairs())
+            few = small_payloads(self._leftovers)
+            if few is not None:
+                self._result.parts += joining.parts(few)
             else:
                 having = [one for n in leftover_streams(joins) for one in self._sources[n]]
                 self._result.parts += self._engine.join_leftovers(having, joining)

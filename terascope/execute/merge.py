@@ -13,18 +13,20 @@ is merged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from terascope.functions.overflow import SUM, Overflow
-from terascope.kernels.columns.dictionary import Codes, Ints, dictionary_for
-from terascope.kernels.columns.memory import give_back
+from terascope.kernels.columns.arrays import Codes, Ints, give_back
+from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.merge.groups import NO_EPOCH, Block, MergedGroups
-from terascope.kernels.merge.merge_rows import (
+from terascope.kernels.merge.merge_source import wide_shape
+from terascope.kernels.merge.merge_table import (
     STRIP,
+    MergeTable,
     fits,
     order_by_epoch,
     put_code,
@@ -32,8 +34,6 @@ from terascope.kernels.merge.merge_rows import (
     put_words,
     take_rows,
 )
-from terascope.kernels.merge.merge_source import WideShape
-from terascope.kernels.merge.merge_table import MergeTable
 from terascope.kernels.merge.payload import PAYLOAD_ROWS, Unpacked, pack, runs_of, unpack
 from terascope.kernels.merge.spill import Spill
 from terascope.kernels.tables.slots import Shape
@@ -48,30 +48,22 @@ DEEPEST: Final = 8
 """The deepest level of spilling; each level has sixteen times as many files."""
 
 
+@dataclass(eq=False)
 class Merger:
     """Takes payloads of one aggregation in any order, then emits its groups."""
 
-    def __init__(
-        self,
-        shape: Shape,
-        key_types: Sequence[Type],
-        memory_bytes: int,
-        folder: Path,
-        level: int = 0,
-        by_key: bool = False,
-        sums: Sequence[str] = (),
-    ) -> None:
-        """`by_key`: each item of `results` has all epochs of its groups. `sums`: the text of each
-        slot that is a sum of integers, for messages.
-        """
-        self.sums = tuple(sums)
-        self.shape = shape
-        self.key_types = tuple(key_types)
-        self.memory_bytes = memory_bytes
-        self.folder = folder
-        self.level = level
-        self.by_key = by_key
-        self._wide = WideShape(shape)
+    shape: Shape
+    key_types: Sequence[Type]
+    memory_bytes: int
+    folder: Path
+    level: int = 0
+    by_key: bool = False
+    """Each item of `results` has all epochs of its groups."""
+    sums: Sequence[str] = ()
+    """The text of each slot that is a sum of integers, for messages."""
+
+    def __post_init__(self) -> None:
+        self._wide = wide_shape(self.shape)
         self._strip: Ints = np.empty((STRIP, self._wide.stride), np.int64)
         self._spill: Spill | None = None
         self._start()
@@ -82,7 +74,7 @@ class Merger:
 
     def _start(self) -> None:
         """Begin with an empty table and empty dictionaries."""
-        self._table = MergeTable(self._wide)
+        self._table = MergeTable(self.shape)
         self._dictionaries = [dictionary_for(type) for type in self.key_types]
         self._epochs = dictionary_for(Type.LLONG)
         self._empty_bytes = self._dictionary_bytes()
@@ -133,10 +125,10 @@ class Merger:
         for k, (indices, meaning) in enumerate(keys):
             put_code(strip, 1 + k // 2, k % 2 == 0, indices[start:end], meaning)
         for j, words in enumerate(unpacked.slots):  # high words stand right after the slots
-            put_words(strip, wide.first_slot + j, words[start:end])
+            put_words(strip, wide.slot(j), words[start:end])
         if len(unpacked.slots) == len(self.shape.slots):
-            for j, slot in enumerate(wide.sums):
-                put_signs(strip, wide.first_high + j, unpacked.slots[slot][start:end])
+            for high, slot in enumerate(self.shape.sums, len(self.shape.slots)):
+                put_signs(strip, wide.slot(high), unpacked.slots[slot][start:end])
 
     def _has_room(self, table_bytes: int, coming: Unpacked | None = None) -> bool:
         """Whether a table of this size fits beside the dictionaries, as they are or with the next
@@ -162,15 +154,9 @@ class Merger:
             ValueMistake: a sum is too large.
             OutputError: there is no room on disk for what memory does not hold.
         """
-        if self._spill is None:
-            if len(self._table):
-                self._table.combine()
-                several = self._table.has_any(self._wide.ranges)
-                yield MergedGroups(self._dictionaries, self._blocks(self.shape), several)
-                self._start()
-            return
-        for merger in self._spilled():
-            yield from merger.results()
+        for merger in self._combined():
+            several = merger._table.has_any([*map(self._wide.slot, self.shape.ranges)])
+            yield MergedGroups(merger._dictionaries, merger._blocks(self.shape), several)
 
     def partials(self) -> Iterator[bytes]:
         """All groups as payloads that a merger takes, for groups that are not complete yet: each
@@ -179,35 +165,28 @@ class Merger:
         Raises:
             OutputError: there is no room on disk for what memory does not hold.
         """
+        shape = self.shape.with_high_words
+        for merger in self._combined():
+            for _, payload in pack(merger._blocks(shape), merger._dictionaries, shape, 1):
+                yield payload
+
+    def _combined(self) -> Iterator[Merger]:
+        """This merger, or one for each file of spilled groups, with every group once; each is
+        empty when the next is asked for.
+        """
         if self._spill is None:
             if len(self._table):
                 self._table.combine()
-                shape = self._wide.spilled
-                for _, payload in pack(self._blocks(shape), self._dictionaries, shape, 1):
-                    yield payload
+                yield self
                 self._start()
             return
-        for merger in self._spilled():
-            yield from merger.partials()
-
-    def _spilled(self) -> Iterator[Merger]:
-        """Mergers of the spilled files, one after the other; the files are removed."""
         self._to_disk()
-        assert self._spill is not None
         try:
             for payloads in self._spill.partitions():
-                merger = Merger(
-                    self.shape,
-                    self.key_types,
-                    self.memory_bytes,
-                    self.folder,
-                    self.level + 1,
-                    self.by_key,
-                    self.sums,
-                )
+                merger = replace(self, level=self.level + 1)
                 for payload in payloads:
                     merger.add(payload)
-                yield merger
+                yield from merger._combined()
         finally:
             self._spill.close()
             self._spill = None
@@ -244,8 +223,8 @@ class Merger:
 
     def _check_sums(self, order: Ints) -> None:
         wide = self._wide
-        for j, slot in enumerate(wide.sums):
-            if not fits(self._table.rows, order, wide.first_slot + slot, wide.first_high + j):
+        for high, slot in enumerate(self.shape.sums, len(self.shape.slots)):
+            if not fits(self._table.rows, order, wide.slot(slot), wide.slot(high)):
                 raise Overflow(self.sums[slot] if self.sums else SUM)
 
     # ---- more than memory ------------------------------------------------------------------------
@@ -257,7 +236,7 @@ class Merger:
         self._table.combine()
         share = self.memory_bytes // (8 * self._wide.row_bytes)
         most_rows = max(FEW_ROWS // SPILL_PARTS, min(PAYLOAD_ROWS, share))
-        shape, blocks = self._wide.spilled, self._blocks(self._wide.spilled)
+        shape, blocks = self.shape.with_high_words, self._blocks(self.shape.with_high_words)
         seed = self.level + 1
         packed = pack(blocks, self._dictionaries, shape, SPILL_PARTS, seed, most_rows, self.by_key)
         for part, payload in packed:

@@ -1,25 +1,33 @@
-"""The merge of partial groups, in a task or in the driver.
+"""Merging tasks: partial groups merged, leftover rows joined, in a task or in the driver.
 
-In: packed groups of several streams, all partials of each group. Out: their rows, written as parts
-or packed for the high level, and the windows that are assembled from them.
+In: packed groups of several streams, all of those that belong together; the packed rows of both
+sides of task joins that no task could join by itself. Out: rows, written as parts or packed for
+Spark, and the windows that are made of them. The leftover rows at the ends of the tasks are few,
+and one task joins them faster than Spark makes columns of them. The high level joins many.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from terascope.execute.delivery import Delivery, Outgoing
+import pyarrow as pa
+
+from terascope.connectors.base import arrow_type
+from terascope.execute.delivery import Delivery
 from terascope.execute.merge import Merger
-from terascope.execute.meter import Meter
-from terascope.execute.rows.windows import Sequences
+from terascope.execute.reports import Meter, Outgoing
+from terascope.execute.results.parts import Part, write_part
+from terascope.execute.rows.collect import Sequences, plain
+from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.groups import Block, MergedGroups
-from terascope.physical.delivery import Sink, Target, TaskJoin
+from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.delivery import Side, Sink, Target, TaskJoin
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,8 @@ class Merging:
                 wanted = [f.name for f in self.targets[stream].fields]
                 name = f"windows {self.targets[stream].name}"
                 batches = sequences.batches(windows, groups.dictionaries)
-                for batch in meter.over(name, batches, lambda made: int(made.num_rows)):
+                for batch in meter.over(name, batches):
+                    meter.add(name, given=batch.num_rows)
                     yield from delivery.take(stream, batch.select(wanted))
 
     def merger(self, number: int, at_once: int | None = None) -> Merger:
@@ -79,10 +88,45 @@ class Merging:
         assert fields is not None
         streams = at_once or sum(t.groups is not None for t in self.targets.values())
         share = max(1 << 24, self.memory_bytes // streams)
-        # What windows are put together from stands in memory beside the merger's own table.
-        share = share // 3 if target.feeds else share
-        folder = Path(tempfile.gettempdir())
         by_key = bool(target.feeds)
-        return Merger(
-            fields.shape, fields.key_types, share, folder, by_key=by_key, sums=fields.sums
-        )
+        # What windows are put together from stands in memory beside the merger's own table.
+        share = share // 3 if by_key else share
+        folder = Path(tempfile.gettempdir())
+        return Merger(fields.shape, fields.key_types, share, folder, 0, by_key, fields.sums)
+
+
+def small_leftovers(sizes: Mapping[str, int], memory_bytes: int) -> list[str]:
+    """The queries whose leftover rows fit into the memory of one task, by the bytes of each."""
+    chosen: list[str] = []
+    free = memory_bytes // MEMORY_SHARE
+    for query, size in sorted(sizes.items(), key=lambda item: item[1]):
+        free -= size
+        if free < 0:
+            break
+        chosen.append(query)
+    return chosen
+
+
+@dataclass(frozen=True)
+class LeftoverJoin:
+    """Joins the leftover rows of all tasks, each task join at once."""
+
+    joins: tuple[TaskJoin, ...]
+    sink: Sink
+
+    def parts(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Part]:
+        """The parts of the joins. `packed`: streams and their packed rows."""
+        rows: dict[int, list[pa.RecordBatch]] = {}
+        for stream, payload in packed:
+            rows.setdefault(stream, []).extend(unpack_tuples(payload))
+        for pairing in self.joins:
+            sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
+            made = joined(pairing, sides[0], sides[1])
+            yield write_part(self.sink, pairing.query, pairing.fields, made)
+
+
+def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:
+    if batches:
+        return pa.concat_batches([plain(batch) for batch in batches])
+    empty = [pa.array([], arrow_type(f.type)) for f in side.fields]
+    return pa.RecordBatch.from_arrays(empty, [f.name for f in side.fields])

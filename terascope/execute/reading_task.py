@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from terascope.connectors.base import Split
-from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.delivery import Delivery
 from terascope.execute.grouping.pending_groups import own
-from terascope.execute.meter import Meter
-from terascope.execute.reports import reports_to_json
+from terascope.execute.reports import Meter, Outgoing, reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
-from terascope.kernels.columns.dictionary import Ints
-from terascope.kernels.merge.groups import NO_EPOCH, Block
+from terascope.kernels.columns.arrays import Ints
+from terascope.kernels.merge.groups import NO_EPOCH
 from terascope.kernels.merge.payload import pack
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import SourceRead
@@ -62,8 +61,7 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     """The splits of each task, with the epochs that it owns."""
     read = reading.read
     assert read.low is not None
-    total = float("inf")
-    parts = bundles(read.splits, tasks, read.edge, total)
+    parts = bundles(read.splits, tasks, read.edge, float("inf"))
     names = {i.name for i in read.interfaces}
     mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
     # Windows are put together where all slices of a group are.
@@ -125,7 +123,8 @@ class Partials:
 
     def take(self, stream: int, groups: Groups) -> Iterator[Outgoing]:
         waiting = self._pending.setdefault(stream, [])
-        if waiting and not same_dictionaries(waiting[0], groups):
+        known = waiting[0].dictionaries if waiting else groups.dictionaries
+        if any(a is not b for a, b in zip(known, groups.dictionaries, strict=True)):
             yield from self._send(stream)
             waiting = self._pending.setdefault(stream, [])
         block = replace(groups.block, rows=own(groups.block.rows))
@@ -148,22 +147,18 @@ class Partials:
         waiting = self._pending.pop(stream)
         self._rows[stream] = 0
         self._bytes -= sum(g.block.rows.nbytes for g in waiting)
-        target = self._reading.targets[stream]
-        fields = target.groups
-        assert fields is not None
-        blocks: list[Block] = [g.block for g in waiting]
-        several = self._reading.destinations
+        target, several = self._reading.targets[stream], self._reading.destinations
+        assert target.groups is not None
+        blocks, shape = [g.block for g in waiting], target.groups.shape
+        dictionaries = waiting[0].dictionaries
         if target.by_epoch and not target.feeds:
             for home in range(several):
-                some = [b.where(homes_of(b.epochs, several) == home) for b in blocks]
-                for _, payload in pack(some, waiting[0].dictionaries, fields.shape, 1):
+                some = [b.where(home_of(b.epochs, several) == home) for b in blocks]
+                for _, payload in pack(some, dictionaries, shape, 1):
                     yield Outgoing(stream, home, "groups", payload)
             return
-        by_key = bool(target.feeds)
-        dictionaries = waiting[0].dictionaries
-        for destination, payload in pack(
-            blocks, dictionaries, fields.shape, several, by_key=by_key
-        ):
+        packed = pack(blocks, dictionaries, shape, several, by_key=bool(target.feeds))
+        for destination, payload in packed:
             yield Outgoing(stream, destination, "groups", payload)
 
     def close(self) -> Iterator[Outgoing]:
@@ -171,13 +166,6 @@ class Partials:
             yield from self._send(stream)
 
 
-def homes_of(epochs: Ints, destinations: int) -> Ints:
+def home_of(epochs: Ints, destinations: int) -> Ints:
     """The task in which all groups of an epoch meet."""
     return np.where(epochs == NO_EPOCH, 0, epochs) % destinations
-
-
-def same_dictionaries(left: Groups, right: Groups) -> bool:
-    pairs: Sequence[tuple[object, object]] = list(
-        zip(left.dictionaries, right.dictionaries, strict=True)
-    )
-    return all(a is b for a, b in pairs)

@@ -1,20 +1,29 @@
-"""Reports of reading, combined over splits and tasks.
+"""The reports of tasks: counts of the readers, figures of the operators, rows for the driver.
 
-In: reports of single splits. Out: one report by interface, and its JSON form, in which it travels
-from the tasks to the driver.
+In: reports of single splits; calls of operators, once a batch or a block and never once a tuple;
+the output rows of the tasks of one pass. Out: one `ReadReport` by interface and one `Measure` by
+operator (`group flows_low`), which travel from the tasks to the driver as JSON; packed groups and
+tuples, as long as they are small. A job of Spark takes a tenth of a second and more, whatever it
+has to do: groups and tuples that are merged or joined in milliseconds travel with the reports, in
+the same job.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import ReadReport
+from terascope.physical.job import Job
+from terascope.physical.operators import Measure, MergeGroups, measures_from, summed
 from terascope.plan.rel import Scan
 
 Reports: TypeAlias = dict[str, ReadReport]
@@ -37,31 +46,16 @@ def add_report(reports: Reports, interface: str, report: ReadReport) -> None:
 
 
 def reports_to_json(reports: Reports) -> str:
-    return json.dumps(
-        {
-            interface: {
-                "bytes_read": r.bytes_read,
-                "tuples": r.tuples,
-                "malformed": dict(r.malformed),
-                "skipped": dict(r.skipped),
-                "files": r.files,
-                "horizon": r.horizon,
-            }
-            for interface, r in reports.items()
-        }
-    )
+    return json.dumps({interface: vars(report) for interface, report in reports.items()})
 
 
 def reports_from_json(texts: Iterable[str]) -> Reports:
-    """The combined reports of all partitions."""
+    """The combined reports of all tasks."""
     reports: Reports = {}
     for text in texts:
-        for interface, told in json.loads(text).items():
-            seen = ReadReport(
-                told["bytes_read"], told["tuples"], Counter(told["malformed"]),
-                Counter(told["skipped"]), told["files"], told["horizon"],
-            )  # fmt: skip
-            add_report(reports, interface, seen)
+        for interface, read in json.loads(text).items():
+            counts = {name: Counter(read[name]) for name in ("malformed", "skipped")}
+            add_report(reports, interface, ReadReport(**{**read, **counts}))
     return reports
 
 
@@ -75,3 +69,148 @@ def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:
                 latest = seen[column.read_from]
                 furthest[column.name] = max(furthest.get(column.name, latest), latest)
     return furthest
+
+
+# ---- output rows ---------------------------------------------------------------------------------
+
+Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
+"""Partial groups to be merged; tuples for the high level; a part that was written; a query whose
+leftover rows have to be joined; the counts of the readers; the counters of the operators."""
+
+SMALL_PAYLOAD_BYTES: Final = 1 << 16
+"""A payload up to this size is sent to the driver."""
+DRIVER_BYTES: Final = 8 << 20
+"""The bytes that the driver processes itself. Tuples to be joined are sent in larger payloads, as
+long as one of each task and stream is not more than this."""
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A row of a task's output: a line of JSON, or a payload."""
+
+    stream: int
+    destination: int
+    kind: Kind
+    payload: bytes | None = None
+    report: str | None = None
+    """The line of JSON."""
+    dropped_bytes: int = 0
+    """Bytes of a payload that was too large to be sent to the driver."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the payload."""
+        return self.dropped_bytes + len(self.payload or b"")
+
+
+@dataclass(frozen=True)
+class TaskReports:
+    """The output rows of the tasks of one pass, as far as the driver has them."""
+
+    rows: Sequence[Outgoing]
+
+    def lines(self, kind: Kind) -> list[str]:
+        return [row.report for row in self.rows if row.kind == kind and row.report is not None]
+
+    def packed(self, kind: Kind) -> list[Outgoing]:
+        return [row for row in self.rows if row.kind == kind and row.report is None]
+
+
+@dataclass(frozen=True)
+class ReportFilter:
+    """Selects the rows of tasks that are sent to the driver: lines of JSON, packed groups that have
+    to be merged, and packed tuples that no task could join. A row whose payload is larger than
+    allowed is sent without it.
+    """
+
+    leftovers: frozenset[int]
+    """The streams of tuples that no task could join."""
+    groups_bytes: int
+    """The largest payload of groups that is sent."""
+    rows_bytes: int
+    """The largest payload of tuples that is sent."""
+
+    @classmethod
+    def of(cls, leftovers: Collection[int], tasks: int) -> ReportFilter:
+        share = DRIVER_BYTES // (tasks * len(leftovers)) if leftovers else 0
+        return cls(frozenset(leftovers), SMALL_PAYLOAD_BYTES, max(SMALL_PAYLOAD_BYTES, share))
+
+    def selects(self, row: Outgoing) -> bool:
+        if row.report is not None or row.kind == "groups":
+            return True
+        return row.kind == "rows" and row.stream in self.leftovers
+
+    def report(self, row: Outgoing) -> Outgoing:
+        most = self.rows_bytes if row.kind == "rows" else self.groups_bytes
+        return row if row.size <= most else replace(row, payload=None, dropped_bytes=row.size)
+
+
+def small_payloads(rows: Sequence[Outgoing]) -> list[tuple[int, bytes]] | None:
+    """The stream and the payload of each row, if the driver can work on all of them itself; None if
+    they are too large, or the driver does not have all payloads.
+    """
+    pairs = [(row.stream, row.payload) for row in rows if row.payload is not None]
+    is_small = len(pairs) == len(rows) and sum(row.size for row in rows) <= DRIVER_BYTES
+    return pairs if is_small else None
+
+
+# ---- figures of operators ------------------------------------------------------------------------
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Meter:
+    """The figures of one task, by operator."""
+
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, operator: str, **figures: float) -> None:
+        known = self.figures.setdefault(operator, {})
+        for name, value in figures.items():
+            known[name] = known.get(name, 0) + value
+
+    @contextmanager
+    def timing(self, operator: str, **figures: float) -> Iterator[None]:
+        """Count the time of a block of code, and other figures."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(operator, seconds=perf_counter() - start, **figures)
+
+    def over(self, operator: str, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass items on, and count the time to make each."""
+        iterator = iter(items)
+        while True:
+            with self.timing(operator):
+                item = next(iterator, None)
+            if item is None:
+                return
+            yield item
+
+    def report(self, read: str = "") -> dict[str, Any]:
+        """The figures as JSON. `read`: the source that the task reads."""
+        return {"read": read, "measures": self.figures}
+
+
+def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Measure]:
+    """The sum of the figures of all tasks. A low-level stream with tuples of several sources is one
+    operator for each source, which its tasks do not know.
+    """
+    names = {operator.name for operator in job.operators}
+
+    def named(report: Mapping[str, Any]) -> dict[str, Measure]:
+        measures = measures_from(report.get("measures", {}))
+        own = {n if n in names else f"{n} of {report['read']}": m for n, m in measures.items()}
+        return {name: measure for name, measure in own.items() if name in names}
+
+    found = summed(map(named, reports))
+    for operator in job.operators:  # operators that count only what they give
+        one = found.get(operator.name)
+        if one is not None and not one.taken:
+            # A merge takes what was exchanged; groups of its other inputs were complete.
+            read = operator.inputs[:1] if isinstance(operator, MergeGroups) else operator.inputs
+            above = sum(found[name].given for name in read if name in found)
+            found[operator.name] = replace(one, taken=above)
+    return found

@@ -10,27 +10,25 @@ together: their columns stay pending, without payloads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.execute.grouping.aggregator import Aggregator
 from terascope.execute.grouping.pending_tuples import PendingTuples
 from terascope.execute.grouping.selections import Selection, Selections
-from terascope.execute.grouping.tableless_node import TablelessNode
-from terascope.execute.grouping.tree import ParentEdge, tree_of
-from terascope.execute.grouping.tree_edges import TreeEdges
-from terascope.execute.meter import Meter
-from terascope.execute.reports import Reports, add_report, note_clocks
+from terascope.execute.grouping.tree import tree_of
+from terascope.execute.grouping.tree_edges import TablelessNode, TreeEdges
+from terascope.execute.reports import Meter, Reports, add_report, note_clocks
 from terascope.kernels.codegen.program import functions
-from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
-from terascope.kernels.columns.dictionary import Codes, Dictionary, Ints
-from terascope.kernels.columns.memory import give_back, keep_freed_memory
+from terascope.kernels.columns.arrays import Codes, Flags, Ints, give_back, keep_freed_memory
+from terascope.kernels.columns.batch import VectorBatch
+from terascope.kernels.columns.dictionary import Dictionary
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.groups import Block
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowSelect, programs
 from terascope.physical.splits import ALL, Epochs, Timeline, timelines
@@ -80,39 +78,31 @@ Ready: TypeAlias = Groups | Tuples | Reached
 class TaskCounters:
     """Counters of the low level, for explain and for tests."""
 
-    tuples: int = 0
-    evaluated: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    tuples: int
+    evaluated: Ints
     """Evaluations of each predicate of the prefilter."""
-    passed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    passed: Ints
     """Tuples that each query took."""
-    probes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    probes: Ints
     """Tuples, or groups of a parent, that were looked up in the table of each node: of each query,
     then of each intermediate node."""
-    evicted: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    evicted: Ints
     """Groups of each node that left their table before their epoch was over."""
-    flushed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    flushed: Ints
     """Groups of each node that left their table at the end of their epoch or of a large batch."""
-    partials: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    partials: Ints
     """Groups of each query that were sent to the merge."""
+
+    @staticmethod
+    def of(plan: LowPlan) -> TaskCounters:
+        """All zero."""
+        queries, nodes = len(plan.queries), len(plan.queries) + len(plan.inner)
+        sizes = (len(plan.predicates), queries, nodes, nodes, nodes, queries)
+        return TaskCounters(0, *(np.zeros(size, np.int64) for size in sizes))
 
     def summary(self) -> dict[str, object]:
         """The counters as JSON."""
-        return {
-            "tuples": self.tuples,
-            "evaluated": self.evaluated.tolist(),
-            "passed": self.passed.tolist(),
-            "probes": self.probes.tolist(),
-            "evicted": self.evicted.tolist(),
-            "flushed": self.flushed.tolist(),
-            "partials": self.partials.tolist(),
-        }
-
-
-def counters_of(plan: LowPlan) -> TaskCounters:
-    """Counters that are all zero."""
-    queries, nodes = len(plan.queries), len(plan.queries) + len(plan.inner)
-    sizes = (len(plan.predicates), queries, nodes, nodes, nodes, queries)
-    return TaskCounters(0, *(np.zeros(size, np.int64) for size in sizes))
+        return {n: c if isinstance(c, int) else c.tolist() for n, c in vars(self).items()}
 
 
 class LowTask:
@@ -126,7 +116,7 @@ class LowTask:
         self.plan = plan
         self.reports: Reports = {}
         self._tree = tree_of(plan)
-        self.counters = counters_of(plan)
+        self.counters = TaskCounters.of(plan)
         self.meter = meter or Meter()
         self._owned = owned
         self._timelines: dict[int, Timeline] = {}
@@ -149,16 +139,13 @@ class LowTask:
             if node is not None
         }
         for place, aggregator in self._aggregators.items():
-            children: list[tuple[ParentEdge, Aggregator]] = []
-            views: list[TablelessNode] = []
-            for child in self._tree.children(place):
-                edge, below = self._tree.edges[child], self._aggregators[child]
-                if isinstance(below, TablelessNode):
-                    views.append(below)
-                elif edge is not None:
-                    children.append((edge, below))
-            if children or views:
-                aggregator.below = TreeEdges(aggregator.query, children, views)
+            below = [
+                (edge, self._aggregators[child])
+                for child in self._tree.children(place)
+                if (edge := self._tree.edges[child]) is not None
+            ]
+            if below:
+                aggregator.below = TreeEdges(aggregator.query, below)
         self._surrendered: dict[int, set[int]] = {}
         """By node: the epochs of which some groups were sent as partials."""
         self._sizes: dict[int, int] = {}
@@ -195,7 +182,7 @@ class LowTask:
         for place, split in enumerate(splits):
             report = ReadReport()
             tuples = read_split(split, self.plan.columns, report)
-            for columns in self.meter.over("read", tuples, rows_of):
+            for columns in self.meter.over("read", tuples):
                 note_clocks(columns, clocks, report)
                 if see is not None:
                     see(columns, split.interface)
@@ -302,7 +289,7 @@ class LowTask:
                 yield Groups(place, cut, aggregator.key_dictionaries, complete=False)
         self._count(place)
 
-    def _are_complete(self, place: int, epochs: Ints) -> NDArray[np.bool_]:
+    def _are_complete(self, place: int, epochs: Ints) -> Flags:
         """The epochs of a node that no other task has, and of which no partials were sent."""
         mine = self._owned.get(place)
         if mine is None:
@@ -319,28 +306,30 @@ class LowTask:
         self.counters.probes[place] += probes
         self.counters.evicted[place] += evicted
         self.counters.flushed[place] += flushed
-        name = f"group {self._aggregators[place].query.name}"
-        self.meter.add(name, probes=probes, evicted=evicted, given=evicted + flushed)
 
     def report(self, read: str) -> dict[str, object]:
         """The counters of the task and the figures of its operators, as JSON."""
-        for place, query in enumerate(self.plan.queries):
-            passed = int(self.counters.passed[place])
+        count = self.counters
+        for place, query in enumerate((*self.plan.queries, *self.plan.inner)):
             if isinstance(query, LowSelect):
-                self.meter.add(f"select {query.name}", taken=self.counters.tuples, given=passed)
-            elif query.parent is None:
-                self.meter.add(f"group {query.name}", taken=passed)
-            else:
-                self.meter.add(f"group {query.name}", taken=int(self.counters.probes[place]))
-        for place, node in enumerate(self.plan.inner, len(self.plan.queries)):
-            self.meter.add(f"group {node.name}", taken=int(self.counters.probes[place]))
-        figures = self.meter.figures
-        seen = {"taken": self.counters.tuples, "given": self.counters.tuples}
+                given = int(count.passed[place])
+                self.meter.add(f"select {query.name}", taken=count.tuples, given=given)
+                continue
+            probes, evicted = int(count.probes[place]), int(count.evicted[place])
+            is_root = query.parent is None and self._is_query(place)
+            self.meter.add(
+                f"group {query.name}",
+                taken=int(count.passed[place]) if is_root else probes,
+                given=evicted + int(count.flushed[place]),
+                probes=probes,
+                evicted=evicted,
+            )
+        figures, seen = self.meter.figures, {"taken": count.tuples, "given": count.tuples}
         figures[f"read {read}"] = figures.pop("read", {}) | seen
         prefilter = figures.pop("prefilter", {})
         if self.plan.predicates:
             figures[f"prefilter {read}"] = prefilter | seen
-        return self.counters.summary() | self.meter.report(read)
+        return count.summary() | self.meter.report(read)
 
     def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
         """Remove groups for which there is no memory beside a batch, the dictionaries and the parts
@@ -348,20 +337,20 @@ class LowTask:
         which they would have to be anyway. Intermediate nodes pass theirs to their children first.
         """
         most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
-        if self._used <= most:
-            return
-        self._note_sizes(self._aggregators)
-        if self._used <= most:
+        if self._used <= most or self._used_now() <= most:
             return
         for place in self._top_down():
             if not self._is_query(place) and self._aggregators[place].is_open:
                 self._aggregators[place].flush(None)
                 self._aggregators[place].shrink()
+        if self._used_now() > most:
+            yield from self._surrender(most)
+            self._used_now()
+
+    def _used_now(self) -> int:
+        """The memory of all tables and pending groups."""
         self._note_sizes(self._aggregators)
-        if self._used <= most:
-            return
-        yield from self._surrender(most)
-        self._note_sizes(self._aggregators)
+        return self._used
 
     def _surrender(self, most: int) -> Iterator[Ready]:
         """Empty the largest tables first, until half of the memory is free."""
@@ -394,20 +383,14 @@ class LowTask:
         if 4 * known > self._memory_bytes:
             for place in self._top_down():
                 yield from self._groups(place, None, surrendered=True)
-        elif 8 * known <= self._memory_bytes or not self._is_empty:
+        elif 8 * known <= self._memory_bytes or not all(
+            aggregator.is_empty for aggregator in self._aggregators.values()
+        ):
             return
         surrendered = self._surrendered
         self._begin()
         give_back()
         self._surrendered = surrendered
-
-    @property
-    def _is_empty(self) -> bool:
-        return all(aggregator.is_empty for aggregator in self._aggregators.values())
-
-
-def rows_of(columns: pa.RecordBatch) -> int:
-    return int(columns.num_rows)
 
 
 def project(batch: VectorBatch, query: LowSelect, rows: Codes) -> pa.RecordBatch:

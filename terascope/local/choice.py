@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from terascope.execute.engine import EngineName
+from terascope.execute.low_level import EngineName
 from terascope.local.relations import arrow_operator
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.splits import split_bytes

@@ -13,13 +13,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.delivery import Outgoing
-from terascope.execute.leftovers import LeftoverJoin
-from terascope.execute.merging_task import Merging
+from terascope.execute.merging_task import LeftoverJoin, Merging
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
+from terascope.execute.reports import Outgoing, TaskReports
 from terascope.execute.results.parts import Part
 from terascope.execute.rows.steps import plain_column
-from terascope.execute.task_reports import TaskReports
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Target
 from terascope.plan.rel import Field
@@ -33,7 +31,7 @@ class LocalPass:
 
     @cached_property
     def reports(self) -> TaskReports:
-        return TaskReports.of(self.outgoing)
+        return TaskReports(self.outgoing)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.rows.match import matched
-from terascope.execute.rows.regroup import Regrouping
-from terascope.execute.rows.steps import plain_column, run_steps
-from terascope.execute.rows.top import first_rows
+from terascope.execute.rows.collect import Regrouping, first_rows
+from terascope.execute.rows.steps import matched, plain_column, run_steps
 from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
 from terascope.local.engine import batch_of
-from terascope.local.windows import in_windows
 from terascope.physical.delivery import can_match
 from terascope.physical.row_pipeline import (
     Regroup,
@@ -38,6 +37,8 @@ from terascope.physical.row_pipeline import (
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import (
+    WEND,
+    WSTART,
     Aggregate,
     Field,
     Filter,
@@ -55,6 +56,7 @@ from terascope.plan.rel import (
 from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_over
 from terascope.reference.rows import Row
+from terascope.reference.window import windows_around
 from terascope.types import Type
 
 COMPILED_ROWS: Final = 1 << 20
@@ -207,3 +209,32 @@ def with_missing_keys(groups: pa.RecordBatch, rel: Aggregate) -> pa.RecordBatch:
 def tuples_of(batch: pa.RecordBatch) -> list[Row]:
     columns = [column.to_pylist() for column in batch.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+
+
+def in_windows(rel: Window, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row once for every window that contains it; a row without a time belongs to none. The
+    windows of a time are found once, by the function that defines them, and then repeated.
+    """
+    ends = (WSTART, WEND) if rel.elements else (rel.on, rel.on)
+    present = pc.and_(*(pc.is_valid(rows.column(name)) for name in ends))
+    rows = rows.filter(present)
+    starts, stops = (rows.column(name).to_numpy() for name in ends)
+    times, which = np.unique(np.stack([starts, stops], axis=1), axis=0, return_inverse=True)
+    more = 0 if rel.elements else 1  # a tuple at time t is the element [t, t+1)
+    found = [list(windows_around(rel.spec, a, b + more)) for a, b in times.tolist()]
+    counts = np.array([len(some) for some in found], np.int64)
+    first = np.cumsum(counts) - counts
+    which = which.reshape(-1)
+    repeats = counts[which]
+    places = np.repeat(np.arange(rows.num_rows), repeats)
+    nth = np.arange(len(places)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    chosen = np.repeat(first[which], repeats) + nth
+    kept = [f.name for f in rel.fields if f.name not in (WSTART, WEND)]
+    columns = rows.select(kept).take(pa.array(places)).columns
+    bounds = [bound(found, side).take(pa.array(chosen)) for side in (0, 1)]
+    return pa.RecordBatch.from_arrays([*columns, *bounds], [*kept, WSTART, WEND])
+
+
+def bound(found: Sequence[Sequence[tuple[int, int]]], side: int) -> pa.Array:
+    """The starts, or the ends, of all windows."""
+    return pa.array([interval[side] for some in found for interval in some], pa.int64())

@@ -14,9 +14,9 @@ import pyarrow as pa
 from terascope.diagnostic import SourceError
 from terascope.execute.low_level import LowResult, Progress, run_low_level
 from terascope.execute.reports import scan_horizon
-from terascope.execute.results.assemble import sorted_places
 from terascope.execute.results.job_result import JobResult
 from terascope.execute.results.parts import write_part
+from terascope.execute.results.result_files import sorted_places
 from terascope.functions.overflow import overflow_of
 from terascope.local.choice import not_local
 from terascope.local.engine import LocalEngine

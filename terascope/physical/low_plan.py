@@ -16,7 +16,7 @@ from terascope.functions.overflow import SUM
 from terascope.functions.slices import SliceVector
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.codegen.program import Program, program
-from terascope.kernels.codegen.terms import is_number
+from terascope.kernels.codegen.statements import is_number
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import Field
@@ -128,6 +128,11 @@ class LowAggregate:
     def shape(self) -> Shape:
         keys = len(self.plain_keys) + (self.epoch_in_key and self.epoch is not None)
         return Shape(keys, tuple(slot.kept for slot in self.slots))
+
+    @property
+    def group_shape(self) -> Shape:
+        """The shape of groups that left a table: without their epoch."""
+        return Shape(len(self.plain_keys), self.shape.slots)
 
 
 LowQuery: TypeAlias = LowSelect | LowAggregate

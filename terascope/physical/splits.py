@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from terascope.connectors.base import Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
-from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.columns.arrays import Ints
 from terascope.kernels.merge.groups import NO_EPOCH
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.evaluate import compile_expr

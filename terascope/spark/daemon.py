@@ -2,8 +2,8 @@
 
 Spark forks a worker for each task that runs at the same time, and ends workers that were idle for a
 minute. Forked from a daemon that has imported the modules of tasks, and has loaded the kernels that
-earlier workers used (kernels/codegen/preload.py), a worker begins at once, and all of them share
-that memory.
+earlier workers used (kernels/codegen/generated_modules.py), a worker begins at once, and all of
+them share that memory.
 
 A process with threads must not fork: libraries that start threads when they are imported are
 configured not to.
@@ -38,7 +38,7 @@ def prepare() -> None:
         os.environ.setdefault(name, value)
     for module in NEEDED:
         import_module(module)
-    from terascope.kernels.codegen.preload import load_used
+    from terascope.kernels.codegen.generated_modules import load_used
 
     os.register_at_fork(before=load_used)
     gc.collect()

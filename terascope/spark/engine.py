@@ -22,14 +22,18 @@ from pyspark.sql.utils import is_remote
 
 from terascope.connectors.base import ReadReport, Split, arrow_type
 from terascope.connectors.registry import read_split
-from terascope.execute.delivery import Outgoing
-from terascope.execute.leftovers import LeftoverJoin
-from terascope.execute.merging_task import Merging
+from terascope.execute.merging_task import LeftoverJoin, Merging
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
-from terascope.execute.reports import Reports, add_report, note_clocks, reports_to_json
+from terascope.execute.reports import (
+    Outgoing,
+    ReportFilter,
+    Reports,
+    add_report,
+    note_clocks,
+    reports_to_json,
+)
 from terascope.execute.results.parts import Part
 from terascope.execute.rows.steps import admitted, plain_column
-from terascope.execute.task_reports import ReportFilter
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Target
 from terascope.physical.job import SourceRead

@@ -24,7 +24,7 @@ from pyspark.errors import PySparkException
 from terascope.diagnostic import OutputError, SourceError, StreamError
 from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import Overflow
-from terascope.kernels.codegen.preload import report_used
+from terascope.kernels.codegen.generated_modules import report_used
 
 Work: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 MARK = "terascope-mistake"

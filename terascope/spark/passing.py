@@ -26,8 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from terascope.execute.delivery import Kind, Outgoing
-from terascope.execute.task_reports import ReportFilter, ReportRow, TaskReports
+from terascope.execute.reports import Kind, Outgoing, ReportFilter, TaskReports
 from terascope.spark.mistakes import in_worker, working
 from terascope.spark.session import planned_once
 
@@ -37,7 +36,7 @@ Item = TypeVar("Item")
 Work: TypeAlias = Callable[[Iterable[Item]], Iterator[Outgoing]]
 Row: TypeAlias = tuple[int, int, Kind, bytes, str | None]
 """An `Outgoing` with a payload."""
-ReportsByTask: TypeAlias = dict[str, dict[int, list[ReportRow]]]
+ReportsByTask: TypeAlias = dict[str, dict[int, list[Outgoing]]]
 """By pass and by task: a repeated task reports again, and counts once."""
 
 _accumulators: WeakKeyDictionary[SparkContext, Accumulator[ReportsByTask]] = WeakKeyDictionary()
@@ -47,7 +46,7 @@ OUTGOING = T.StructType(
         T.StructField("destination", T.IntegerType()),
         T.StructField("kind", T.StringType()),
         T.StructField("payload", T.BinaryType()),
-        T.StructField("told", T.StringType()),
+        T.StructField("report", T.StringType()),
     ]
 )
 OUTGOING_ARROW = pa.schema(
@@ -56,7 +55,7 @@ OUTGOING_ARROW = pa.schema(
         ("destination", pa.int32()),
         ("kind", pa.string()),
         ("payload", pa.binary()),
-        ("told", pa.string()),
+        ("report", pa.string()),
     ]
 )
 REPORT: Final = T.StructType(
@@ -117,7 +116,7 @@ class DriverPass:
 
     @property
     def reports(self) -> TaskReports:
-        return TaskReports.of(self.rows)
+        return TaskReports(self.rows)
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -216,18 +215,18 @@ class Reporting(Generic[Item]):
     once: str
 
     def __call__(self, number: int, items: Iterable[Item]) -> Iterator[Row]:
-        reports: list[ReportRow] = []
+        reports: list[Outgoing] = []
         with working():
             for row in self.work(items):
                 if self.sent.selects(row):
                     reports.append(self.sent.report(row))
                 if row.payload is not None:
-                    yield row.stream, row.destination, row.kind, row.payload, row.told
+                    yield row.stream, row.destination, row.kind, row.payload, row.report
         self.said.add({self.once: {number: reports}})
 
 
 def to_arrow(row: Outgoing) -> pa.RecordBatch:
-    values = (row.stream, row.destination, row.kind, row.payload, row.told)
+    values = (row.stream, row.destination, row.kind, row.payload, row.report)
     arrays = [pa.array([v], f.type) for v, f in zip(values, OUTGOING_ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=OUTGOING_ARROW)
 
@@ -242,16 +241,19 @@ def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes
 def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
     """The rows of a DataFrame of `OUTGOING` that are sent to the driver."""
     kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
-    wanted = F.col("told").isNotNull() | (kind == "groups")
+    wanted = F.col("report").isNotNull() | (kind == "groups")
     most = F.lit(sent.groups_bytes)
     if sent.leftovers:
         wanted |= (kind == "rows") & stream.isin(*sent.leftovers)
         most = F.when(kind == "rows", sent.rows_bytes).otherwise(most)
     size = F.coalesce(F.length(payload), F.lit(0))
     payloads = F.when(size <= most, payload)
-    rows = df.filter(wanted).select(stream, kind, "told", payloads, size).collect()
+    rows = df.filter(wanted).select(stream, kind, "report", payloads, size).collect()
     return TaskReports(
-        [ReportRow(s, k, t, None if p is None else bytes(p), n) for s, k, t, p, n in rows]
+        [
+            Outgoing(s, 0, k, None, t, n) if p is None else Outgoing(s, 0, k, bytes(p), t)
+            for s, k, t, p, n in rows
+        ]
     )
 
 

@@ -20,8 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.dataframe import DataFrameInterface
-from terascope.execute.engine import EngineName
-from terascope.execute.low_level import LowResult, Progress, run_low_level
+from terascope.execute.low_level import EngineName, LowResult, Progress, run_low_level
 from terascope.execute.reports import reports_from_json, scan_horizon
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
 from terascope.execute.results.result_files import Format

@@ -34,6 +34,7 @@ from terascope.execute.results.result_files import (
 )
 from terascope.files import make_folder
 from terascope.kernels.encode.text import readable_table
+from terascope.kernels.merge.payload import pack_tuples, unpack_tuples
 from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
@@ -68,7 +69,7 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
 
     def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [pa.array([encode(batch)], pa.binary()), pa.array([batch.num_rows])]
+            columns = [pa.array([encode(batch.columns)], pa.binary()), pa.array([batch.num_rows])]
             yield pa.RecordBatch.from_arrays(columns, ["chunk", "rows"])
 
     with translating():
@@ -87,18 +88,14 @@ def write_parquet(df: DataFrame, file: BinaryIO, fields: Sequence[Field]) -> int
     """Write a Parquet file: addresses as text, raw bytes unchanged."""
     schema = parquet_schema(fields)
 
-    def encode(batch: pa.RecordBatch) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema) as stream:
-            stream.write_batch(parquet_batch(batch.columns, fields))
-        return bytes(sink.getvalue())
+    def encode(columns: Sequence[pa.Array]) -> bytes:
+        return pack_tuples(parquet_batch(columns, fields))
 
     count = 0
     with pq.ParquetWriter(file, schema, compression=PARQUET_COMPRESSION) as writer:
         for chunk, rows in chunks(df, encode):
-            with pa.ipc.open_stream(chunk) as stream:
-                for batch in stream:
-                    writer.write_batch(batch)
+            for batch in unpack_tuples(chunk):
+                writer.write_batch(batch)
             count += rows
     return count
 
@@ -178,7 +175,7 @@ class Writing:
 
 def told_batch(part: Part) -> pa.RecordBatch:
     """The report of a part as a row of `TOLD`."""
-    return pa.RecordBatch.from_arrays([pa.array([part.told()])], ["told"])
+    return pa.RecordBatch.from_arrays([pa.array([part.to_json()])], ["told"])
 
 
 def parts_frame(

@@ -13,8 +13,8 @@ from typing import Any
 
 from terascope.analysis.moving import ALL
 from terascope.analysis.watermarks import Watermarks
-from terascope.execute.results.part_order import in_sequence
 from terascope.execute.results.parts import Part
+from terascope.execute.results.result_files import in_sequence
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import LowStream, RunningStream
 from terascope.physical.stream.slice_streams import SliceValue

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.execute.reports import Reports
-from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.columns.arrays import Ints
 from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.late import LateWatch

@@ -194,7 +194,7 @@ class LateWatch:
 
     def close(self) -> Iterator[tuple[str, str]]:
         for interface, writer in self._writers.items():
-            yield "part", Part(LATE + interface, *writer.close()).told()
+            yield "part", Part(LATE + interface, *writer.close()).to_json()
 
 
 def kept_fields(columns: Sequence[Column]) -> tuple[Field, ...]:

@@ -100,7 +100,7 @@ class Releasing:
                 due.append(made)
         due += self._spans()
         reports = run_due(self._context, self._engine, state, due)
-        return [*reports, *(("part", part.told()) for part in self._computed(computed))]
+        return [*reports, *(("part", part.to_json()) for part in self._computed(computed))]
 
     def _due(self, members: Sequence[Waiting]) -> DueWork | None:
         """The queries that tasks compute from closed rows."""

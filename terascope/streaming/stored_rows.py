@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.rows.top import plain
+from terascope.execute.rows.collect import plain
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.physical.stream.windows import Length

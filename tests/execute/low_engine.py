@@ -13,7 +13,7 @@ from typing import Any
 from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.execute.merge import Merger
-from terascope.execute.rows.windows import Sequences
+from terascope.execute.rows.collect import Sequences
 from terascope.execute.task import Groups, LowTask, Reached, TaskCounters
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks

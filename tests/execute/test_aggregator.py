@@ -15,7 +15,8 @@ from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
 from terascope.functions.aggregates.extremes import MAX_INT, MIN_INT
 from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.kernels.codegen.program import functions, program
-from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
+from terascope.kernels.columns.batch import VectorBatch
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Col, Expr

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.assemble import assemble
 from terascope.execute.results.parts import PartWriter
-from terascope.execute.results.result_files import Format
+from terascope.execute.results.result_files import Format, sorted_table, write_table
 from terascope.plan.rel import Field
 from terascope.reference.rows import sort_key
 from terascope.types import Type, parse_ip
@@ -26,6 +26,16 @@ VALUES: tuple[list[Any], ...] = (
     [None, math.nan, math.inf, -math.inf, 0.5],
     [None, -1, 3],
 )
+
+
+def assemble(
+    parts: Sequence[Path],
+    path: Path,
+    format: Format,
+    fields: Sequence[Field],
+    order: Sequence[tuple[str, bool]],
+) -> int:
+    return write_table(sorted_table(parts, fields, order), path, format, fields)
 
 
 def parts_of(rows: list[tuple[Any, ...]], folder: Path, fields: tuple[Field, ...]) -> list[Path]:

@@ -4,6 +4,7 @@ and queries over queries, whether their groups were complete where they arose or
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -17,10 +18,9 @@ import pytest
 from terascope.config import Config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.delivery import Outgoing
-from terascope.execute.leftovers import LeftoverJoin, leftover_bytes
-from terascope.execute.merging_task import Merging
+from terascope.execute.merging_task import LeftoverJoin, Merging
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
+from terascope.execute.reports import Outgoing
 from terascope.execute.results.parts import Part
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Sink, TaskJoin, rest_name
@@ -71,10 +71,10 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
     for some in payloads.values():
         outgoing += Merging(targets, sink, 1 << 28, pairings).merged(some)
     rows: dict[str, list[Row]] = {name: [] for name in fields}
-    for part in (Part.of(r.told or "") for r in outgoing if r.kind == "part"):
+    for part in (Part.of(r.report or "") for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
     rest: Counter[str] = Counter()
-    told = leftover_bytes([row.told or "" for row in outgoing if row.kind == "rest"])
+    told = {json.loads(row.report or "")["query"] for row in outgoing if row.kind == "rest"}
     packed = [(r.stream, r.payload) for r in outgoing if r.kind == "rows"]
     for query, made in planned.joined.items():
         sides = {side.rest: Rows(side.fields, []) for side in made.pairing.sides}

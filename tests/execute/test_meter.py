@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from terascope.execute.meter import Meter
+from terascope.execute.reports import Meter
 from terascope.physical.operators import Measure, measures_from, summed
 from terascope.session import Session
 from tests.cli.calls import call, small_trace
@@ -58,7 +58,8 @@ def test_operators_hand_on_what_others_take(
 
 def test_figures_add_up_and_travel_as_json() -> None:
     meter = Meter()
-    for batch in meter.over("read x", iter([[1, 2], [3]]), len):
+    for batch in meter.over("read x", iter([[1, 2], [3]])):
+        meter.add("read x", given=len(batch))
         meter.add("group y", taken=len(batch), probes=2 * len(batch))
     told = json.loads(json.dumps(meter.report("x")))
     once = measures_from(told["measures"])

@@ -20,7 +20,7 @@ from terascope.execute.results.parts import PartWriter
 from terascope.functions.slots import COUNT, COUNT_OF
 from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.encode.text import readable
-from terascope.kernels.merge.groups import Block, GroupFields, MergedGroups
+from terascope.kernels.merge.groups import Block, GroupFields
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.rel import Field
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
@@ -54,7 +54,8 @@ def test_groups_read_back(tmp_path: Path, case: Case) -> None:
     dictionaries = dictionaries_for(case.types)
     with PartWriter(tmp_path, "held", case.fields.fields) as writer:
         blocks = iter(blocks_of(partials, case.shape, dictionaries))
-        writer.write_groups(MergedGroups(dictionaries, blocks), case.fields)
+        for block in blocks:
+            writer.write_block(block, case.fields, dictionaries)
     table = pq.read_table(writer.path)
     assert table.schema.types == [arrow_type(f.type) for f in case.fields.fields]
     found = list(zip(*table.to_pydict().values(), strict=True))

@@ -11,7 +11,7 @@ from terascope.execute.grouping.pending_groups import MERGED_ROWS, PendingGroups
 from terascope.execute.grouping.spilled_groups import TAKEN_ROWS
 from terascope.functions.aggregates.extremes import MAX_INT
 from terascope.functions.slots import COUNT, SUM_INT
-from terascope.kernels.merge.groups import Rows
+from terascope.kernels.columns.arrays import Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.types import INT_MAX
 
@@ -100,7 +100,7 @@ def test_lots_of_many_epochs_are_merged(spread: int, disk: int, once: bool) -> N
         epochs = rng.integers(0, spread, len(rows)) + number * spread // 4
         for epoch in np.unique(epochs).tolist():
             lots[epoch].append(rows[epochs == epoch])
-        waiting.add_mixed(epochs, rows)
+        waiting.add(epochs, rows)
         waiting.add(spread, rows[:10])
         lots[spread].append(rows[:10].copy())
         waiting.settle()
@@ -135,7 +135,7 @@ def test_a_long_epoch_on_disk_among_short_ones() -> None:
 def test_a_single_lot_of_a_table_that_evicts_is_merged_too() -> None:
     rows = lot(np.random.default_rng(9), 300, 20, once=False)
     waiting = PendingGroups(SHAPE, once=False)
-    waiting.add_mixed(np.full(len(rows), 6, np.int64), rows)
+    waiting.add(np.full(len(rows), 6, np.int64), rows)
     assert released(waiting, None) == {6: expected([rows])}
 
 

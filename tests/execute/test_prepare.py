@@ -14,8 +14,7 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.prepare import prepare, prepare_windows
-from terascope.execute.rows.regroup import Regrouping
-from terascope.execute.rows.windows import Sequences
+from terascope.execute.rows.collect import Regrouping, Sequences
 from terascope.files import CACHE_VARIABLE
 from terascope.functions.slots import SUM_INT
 from terascope.kernels.codegen import generated_modules

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.execute.rows.windows import ALWAYS, Sequences
+from terascope.execute.rows.collect import ALWAYS, Sequences
 from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
 from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
 from terascope.functions.base import ValueMistake

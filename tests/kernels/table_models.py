@@ -10,8 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bench.cache.placement import places
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
-from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker, Words
+from terascope.kernels.columns.arrays import Rows
+from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 from terascope.kernels.tables.table_source import LATE_LIMIT
@@ -126,7 +128,7 @@ def merged(shape: Shape, partials: Sequence[tuple[Number, ...]]) -> tuple[Number
     )
 
 
-def read_row(shape: Shape, row: Words) -> tuple[Name, tuple[Number, ...]]:
+def read_row(shape: Shape, row: Rows) -> tuple[Name, tuple[Number, ...]]:
     """A row as it is laid out: the group's name, and its slots."""
     state = int(row[0])
     assert state & 1
@@ -306,18 +308,18 @@ def model_of(table: BoundedTable, policy: Policy, flush: Flush) -> Model:
     if policy == "lru":
         return LeastRecentlyUsed(table.shape, table.capacity, flush)
 
-    def places(name: Name) -> tuple[int, ...]:
-        first, second = table.places([np.array([code], np.int32) for code in name[1:]])
+    def places_of(name: Name) -> tuple[int, ...]:
+        first, second = places(table, [np.array([code], np.int32) for code in name[1:]])
         return (int(first[0]),) if policy == "direct_mapped" else (int(first[0]), int(second[0]))
 
-    return ByPlace(table.shape, table.capacity, flush, places)
+    return ByPlace(table.shape, table.capacity, flush, places_of)
 
 
-def collector() -> tuple[list[Words], Taker]:
+def collector() -> tuple[list[Rows], Taker]:
     """Rows that a table gives, copied, and what takes them."""
-    rows: list[Words] = []
+    rows: list[Rows] = []
 
-    def take(block: Words) -> None:
+    def take(block: Rows) -> None:
         rows.extend(block.copy())
 
     return rows, take

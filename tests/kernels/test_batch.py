@@ -7,8 +7,8 @@ import weakref
 import numpy as np
 import pyarrow as pa
 
-from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
-from terascope.kernels.columns.finished_rows import NOTHING
+from terascope.kernels.columns.batch import NOTHING, VectorBatch
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 
 
 def test_a_fact_keeps_the_array_it_is_named_after() -> None:

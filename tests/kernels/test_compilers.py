@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from terascope.execute.prepare import Wanted, make, read_kernel, written_kernel
+from terascope.execute import prepare as compilers
+from terascope.execute.prepare import Compilers, Kernel, make, read_kernel, written_kernel
 from terascope.files import CACHE_VARIABLE
 from terascope.functions.aggregates.extremes import MAX_INT
 from terascope.functions.slots import COUNT
-from terascope.kernels.codegen import compilers
-from terascope.kernels.codegen.compilers import Compilers
 from terascope.kernels.codegen.generated_modules import cache_folder, load_module
-from terascope.kernels.tables.open_table_source import insert_kernel
+from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
 from terascope.kernels.tables.slots import Shape
 
-KERNELS: list[Wanted] = [("insert", Shape(keys, (COUNT,))) for keys in range(1, 9)]
+KERNELS: list[Kernel] = [(insert_kernel, (Shape(keys, (COUNT,)),)) for keys in range(1, 9)]
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +35,18 @@ def on_disk() -> set[str]:
     return {path.name for path in folder.rglob("*.nbc")}
 
 
-def compiled(processes: int) -> tuple[list[Wanted], int]:
+def compiled(processes: int) -> tuple[list[Kernel], int]:
     """What this process made, in order, and how many processes it started."""
-    made: list[Wanted] = []
+    made: list[Kernel] = []
 
-    def make_here(kernel: Wanted) -> None:
+    def make_here(kernel: Kernel) -> None:
         made.append(kernel)
-        make(*kernel)
+        make(kernel)
 
-    several = Compilers[Wanted](make_here, written_kernel, processes, lambda taken: None)
-    several.compile(KERNELS)
+    several = Compilers(processes, lambda taken: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilers, "make", make_here)
+        several.compile(KERNELS)
     return made, several.started
 
 
@@ -54,7 +55,7 @@ def ready() -> bool:
     before = on_disk()
     forget_kernels()
     for kernel in KERNELS:
-        make(*kernel)
+        make(kernel)
     return on_disk() == before
 
 
@@ -87,6 +88,8 @@ def test_one_process_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [*KERNELS, *KERNELS]
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, ("open", Shape(2, (COUNT, MAX_INT), True))])
-def test_a_kernel_is_read_as_it_was_written(kernel: Wanted) -> None:
+@pytest.mark.parametrize(
+    "kernel", [*KERNELS, (update_kernel, (Shape(2, (COUNT, MAX_INT)), True, False))]
+)
+def test_a_kernel_is_read_as_it_was_written(kernel: Kernel) -> None:
     assert read_kernel(written_kernel(kernel)) == kernel

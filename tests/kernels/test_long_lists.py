@@ -16,7 +16,7 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.execute.rows.steps import admitted
 from terascope.functions.members import Members
-from terascope.kernels.codegen.members import member_vector
+from terascope.kernels.codegen.lookups import member_vector
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.build import list_call
 from terascope.plan.expr import Col

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from terascope.functions.regex import compiled
+from terascope.kernels.columns.arrays import byte_runs
 from terascope.kernels.columns.payload_patterns import re2_pattern, required_text
-from terascope.kernels.columns.payload_search import contains
-from terascope.kernels.columns.payload_tests import content_of, pattern_values
+from terascope.kernels.columns.payload_tests import contains, pattern_values
 
 payloads = st.lists(st.one_of(st.none(), st.text("ab\n", max_size=90).map(str.encode)), max_size=40)
 
@@ -26,7 +26,7 @@ def test_a_sweep_and_a_search_find_the_same(
     column = pa.array(values, pa.binary())
     rows = np.arange(0, len(values), step, dtype=np.int32)
     given_rows = rows[[values[row] is not None for row in rows]] if len(rows) else rows
-    found = contains(*content_of(column), given_rows, np.frombuffer(wanted, np.uint8))
+    found = contains(*byte_runs(column), given_rows, np.frombuffer(wanted, np.uint8))
     assert found.tolist() == [int(wanted in (values[row] or b"")) for row in given_rows]
 
 
@@ -34,7 +34,7 @@ def test_payloads_of_a_slice_are_its_own() -> None:
     column = pa.array([b"zone", b"none", b"zone", b"zone"], pa.binary()).slice(1, 2)
     rows = np.arange(2, dtype=np.int32)
     wanted = np.frombuffer(b"zone", np.uint8)
-    assert contains(*content_of(column), rows, wanted).tolist() == [0, 1]
+    assert contains(*byte_runs(column), rows, wanted).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from terascope.kernels.codegen.preload import VARIABLE
+from terascope.kernels.codegen.generated_modules import VARIABLE
 
 USING = """
 import numpy as np
 from terascope.kernels.merge.merge_source import combine_kernel
-from terascope.kernels.codegen.preload import report_used
+from terascope.kernels.codegen.generated_modules import report_used
 from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ())).compile()
 
@@ -22,7 +22,7 @@ report_used()
 FORKING = """
 import sys
 from terascope.machine_code import loaded
-from terascope.kernels.codegen import preload
+from terascope.kernels.codegen import generated_modules as preload
 preload.load_used()
 preload.load_used()
 print(len(loaded), loaded[-1][1], any(name.startswith("terascope_kernel_") for name in sys.modules))
@@ -58,7 +58,7 @@ def test_what_cannot_be_loaded_is_left_to_whoever_needs_it(tmp_path: Path) -> No
     used = tmp_path / "used"
     used.write_text("nonsense\n", encoding="ascii")
     script = (
-        "from terascope.kernels.codegen.preload import load_used\n"
+        "from terascope.kernels.codegen.generated_modules import load_used\n"
         "import sys; sys.stderr = sys.stdout\n"
     )
     assert "Error" in run(script + "load_used()", used)[-1]

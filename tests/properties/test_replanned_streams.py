@@ -17,8 +17,9 @@ import pytest
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.delivery import Delivery
 from terascope.execute.reading_task import NativeRead, Partials, taken
+from terascope.execute.reports import Outgoing
 from terascope.execute.task import Groups, Ready
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.rules.grow_trees import attributes_of, families

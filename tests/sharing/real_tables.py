@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from terascope.functions.slots import COUNT
-from terascope.kernels.tables.bounded_tables import BoundedTable, Words
+from terascope.kernels.columns.arrays import Rows
+from terascope.kernels.tables.bounded_tables import BoundedTable
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 
@@ -23,7 +24,7 @@ def draws(groups: int, exponent: float, count: int, seed: int) -> Codes:
 
 def through(codes: Codes, policy: Policy, buckets: int) -> Codes:
     """The groups of the rows that leave a table in one epoch, in their order."""
-    left: list[Words] = []
+    left: list[Rows] = []
     table = BoundedTable(
         SHAPE, policy, buckets, "eager", lambda rows: left.append(rows[:, 2].copy())
     )

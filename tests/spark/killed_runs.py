@@ -18,7 +18,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from terascope.config import load_config
-from terascope.execute import task_reports
+from terascope.execute import reports
 from terascope.session import QuerySet, Session
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
@@ -61,9 +61,9 @@ def main(capture: str, queries: str, folder: Path) -> None:
     spark = open_session("local-cluster[1,2,1024]", "terascope-killed", settings)
     try:
         with (
-            patch.object(task_reports, "DRIVER_BYTES", -1),
+            patch.object(reports, "DRIVER_BYTES", -1),
             patch.object(
-                task_reports, "SMALL_PAYLOAD_BYTES", -1
+                reports, "SMALL_PAYLOAD_BYTES", -1
             ),  # or the driver merges so little by itself
             Session(spark, config=load_config(split_bytes=1 << 18, kernels="numpy")) as session,
         ):

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 from terascope.execute import reading_task as low_task
-from terascope.execute.delivery import Outgoing
 from terascope.execute.merging_task import Merging
+from terascope.execute.reports import Outgoing
 from terascope.spark.write import Writing
 from tests.spark.killed_runs import ARMED
 
@@ -42,8 +42,8 @@ def telling_rows(
         for row in rows(*args):
             yield row
             if row.kind == "part":
-                assert row.told is not None
-                die_if_asked(name, row.told, os.getpid())
+                assert row.report is not None
+                die_if_asked(name, row.report, os.getpid())
 
     return dying
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
 from terascope.execute.merging_task import Merging
-from terascope.execute.results.assemble import assemble
 from terascope.execute.results.parts import PartWriter
+from terascope.execute.results.result_files import sorted_table, write_table
 from terascope.functions.aggregates.extremes import MIN_FLOAT
 from terascope.functions.base import ValueMistake
 from terascope.functions.slots import COUNT, SUM_INT
@@ -138,7 +138,7 @@ def test_tasks_write_what_they_have_merged(spark: SparkSession, tmp_path: Path) 
     target = Target("low", GROUPS.fields, GROUPS, False, (direct,))
     told = merged(spark, 10, target, Sink(str(tmp_path), "parquet")).collect()
     assert {row.kind for row in told} == {"part", "counters"}
-    parts = [json.loads(row.told) for row in told if row.kind == "part"]
+    parts = [json.loads(row.report) for row in told if row.kind == "part"]
     assert sorted(Path(part["path"]) for part in parts) == sorted((tmp_path / "q").iterdir())
     assert sum(part["rows"] for part in parts) == 2 * KEYS
     table = pq.read_table([part["path"] for part in parts])
@@ -196,5 +196,6 @@ def test_parts_put_together_are_the_file_spark_writes(
         with PartWriter(tmp_path, "held", MIXED) as part:
             part.write(pa.RecordBatch.from_arrays(columns, [f.name for f in MIXED]))
         parts.append(part.path)
-    assert assemble(parts, tmp_path / "parts", format, MIXED, order) == len(ROWS)
+    table = sorted_table(parts, MIXED, order)
+    assert write_table(table, tmp_path / "parts", format, MIXED) == len(ROWS)
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "spark").read_bytes()

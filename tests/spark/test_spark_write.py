@@ -123,7 +123,7 @@ def test_a_folder_that_is_not_there_is_one_clear_line(answers: DataFrame, tmp_pa
     path = tmp_path / "nowhere" / "out.csv"
     with pytest.raises(OutputError) as raised:
         write_output(answers, path, "csv", FIELDS)
-    assert str(raised.value) == f"cannot write '{path}': No such file or directory"
+    assert str(raised.value) == f"cannot write '{path}': no such file or directory"
 
 
 def test_tables_for_terminals(answers: DataFrame) -> None:

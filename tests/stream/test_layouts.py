@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from terascope.kernels.merge.payload import EPOCHS, to_bytes, unpack_tuples
+from terascope.kernels.merge.payload import EPOCHS, pack_tuples, unpack_tuples
 from terascope.streaming.state.segments import Layouts
 
 BEFORE = ["time DIV 10", "srcIP", "count()", "sum_int(len)", "max_int(ttl)"]
@@ -15,7 +15,7 @@ def payload() -> bytes:
         pa.array([2], pa.int32()), pa.array([7], pa.int64()), EPOCHS
     )
     # Bit 0: a group; bits 1 to 3: count, sum and max have a value; the second has no max.
-    return to_bytes(
+    return pack_tuples(
         pa.RecordBatch.from_arrays(
             [
                 epochs,

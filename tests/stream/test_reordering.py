@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.part_order import Extent, in_sequence
 from terascope.execute.results.parts import Part, PartWriter
+from terascope.execute.results.result_files import Extent, in_sequence
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
 from terascope.streaming.state.manifest import RowFormat
@@ -88,7 +88,7 @@ def test_parts_that_follow_each_other_are_only_put_in_sequence(tmp_path: Path) -
     placed = in_sequence(parts)
     assert placed is not None
     assert [p.extents[0].low for p in placed] == [1, 3, 7]
-    again = [Part.of(p.told()) for p in placed]
+    again = [Part.of(p.to_json()) for p in placed]
     assert again == placed
 
 

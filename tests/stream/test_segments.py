@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from terascope.kernels.merge.payload import EPOCHS, to_bytes, unpack_tuples
+from terascope.kernels.merge.payload import EPOCHS, pack_tuples, unpack_tuples
 from terascope.streaming.state.segments import (
     Segment,
     SegmentWriter,
@@ -29,7 +29,7 @@ def groups(runs: list[tuple[int | None, int]]) -> bytes:
         pa.array(ends, pa.int32()), pa.array([e for e, _ in runs], pa.int64()), EPOCHS
     )
     slot = pa.array(range(ends[-1]), pa.int64())
-    return to_bytes(pa.RecordBatch.from_arrays([epochs, slot], ["epoch", "s0"]))
+    return pack_tuples(pa.RecordBatch.from_arrays([epochs, slot], ["epoch", "s0"]))
 
 
 def content(payloads: list[bytes]) -> list[tuple[int | None, int]]:
@@ -71,8 +71,8 @@ def test_extent_tells_slices_and_rows_without_one() -> None:
     assert extent(groups(RUNS), "epoch") == (6, 3, 7, True)
     assert extent(groups([(5, 2)]), "epoch") == (2, 5, 5, False)
     rows = pa.RecordBatch.from_pydict({"t": [4, None, 2]})
-    assert extent(to_bytes(rows), "t") == (3, 2, 4, True)
-    assert extent(to_bytes(rows), None) == (3, None, None, True)
+    assert extent(pack_tuples(rows), "t") == (3, 2, 4, True)
+    assert extent(pack_tuples(rows), None) == (3, None, None, True)
 
 
 def test_writer_shares_files_by_shelf(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_writer_shares_files_by_shelf(tmp_path: Path) -> None:
 
 
 def test_falling_values_are_noted_with_the_other_sign(tmp_path: Path) -> None:
-    rows = to_bytes(pa.RecordBatch.from_pydict({"t": [9, 5, 7]}))
+    rows = pack_tuples(pa.RecordBatch.from_pydict({"t": [9, 5, 7]}))
     with SegmentWriter(tmp_path) as writer:
         writer.append(Stored("a", "t", "a", descending=True), "rows", 0, rows)
     (segment,) = writer.segments

@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from terascope.execute.grouping.pending_groups import PendingGroups, Released
+from terascope.execute.grouping.pending_groups import Released
 from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots
 from terascope.execute.grouping.selections import Admission, Selection
-from terascope.execute.grouping.set_apart import SetApart, set_apart
-from terascope.execute.grouping.tree_edges import TreeEdges
+from terascope.execute.grouping.set_apart import set_apart
+from terascope.execute.grouping.tree_edges import TreeNode
 from terascope.functions.slots import SUM_INT
-from terascope.kernels.columns.batch import TaskDictionaries, Vector
-from terascope.kernels.columns.dictionary import Codes, Masks, NumberDictionary
-from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, Rows, key_codes, largest
+from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Values, Vector
+from terascope.kernels.columns.dictionary import NumberDictionary
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
+from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, key_codes, largest
 from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
-from terascope.kernels.tables.numpy_table import NumpyTable
-from terascope.kernels.tables.open_table import OpenTable, Values
+from terascope.kernels.tables.open_table import NumpyTable, OpenTable
 from terascope.kernels.tables.partitioned import group_parts
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.slots import Shape, put_keys
 from terascope.machine_code import column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
-
-Epochs: TypeAlias = NDArray[np.int64]
 
 NO_OVERFLOW: Final = 1 << 62
 MOST_RUNS: Final = 4096
@@ -46,14 +43,14 @@ def group_fields(query: LowAggregate) -> GroupFields:
     return GroupFields(
         tuple(Field(name, expr.type) for name, expr in query.keys),
         tuple(Field(slot.name, slot.type) for slot in query.slots),
-        Shape(len(query.plain_keys), query.shape.slots),
+        query.group_shape,
         query.epoch,
         tuple(slot.sum_text for slot in query.slots),
     )
 
 
-class Aggregator:
-    """The groups of one query."""
+class Aggregator(TreeNode):
+    """The table of one query, and the groups that left it."""
 
     def __init__(
         self,
@@ -66,23 +63,12 @@ class Aggregator:
         """`read`: the query as its table sees it, if it takes a parent's groups and not tuples.
         `is_inner`: groups that leave the table only enter its children, and are never pending.
         """
-        self.query = query
-        self.below: TreeEdges | None = None
-        """The tree edges that groups that leave the table take as well."""
+        # A bounded table may evict a group again and again.
+        super().__init__(query, dictionaries, not compiled or query.table.kind == "open", is_inner)
         self._read = read or query
-        self._is_inner = is_inner
-        self.shape = group_fields(query).shape
-        self.probes = 0
-        """Tuples, or groups of a parent, that were looked up in the table."""
-        self.evicted = 0
-        """Groups that left the table before their epoch was over."""
-        self.flushed = 0
-        """Groups that left the table at the end of their epoch."""
         self._counted = 0, 0
         """The counters of a bounded table at the last call of `counts`."""
         self._dictionaries = dictionaries
-        self.key_dictionaries = [dictionaries.of_key(expr) for expr in query.plain_keys]
-        """One for each key that is a code."""
         self._epoch = NO_EPOCH
         """The epoch of the groups in the table, or the earliest of their epochs."""
         self._reach = 0
@@ -92,8 +78,7 @@ class Aggregator:
         self._last: int | None = None
         """The number of groups of the last batch."""
         self._table = self._make_table(compiled)
-        once = not isinstance(self._table, BoundedTable)  # it may evict a group again and again
-        self._pending = PendingGroups(self.shape, once)
+        self.is_open = isinstance(self._table, OpenTable)
 
     def _make_table(self, compiled: bool) -> OpenTable | NumpyTable | BoundedTable:
         choice = self.query.table
@@ -106,21 +91,12 @@ class Aggregator:
         return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
 
     @property
-    def spilled_bytes(self) -> int:
-        return self._pending.spilled_bytes
-
-    @property
     def memory_bytes(self) -> int:
-        return self._table.memory_bytes + self._pending.memory_bytes
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the table grows with its groups."""
-        return isinstance(self._table, OpenTable)
+        return self._table.memory_bytes + super().memory_bytes
 
     @property
     def is_empty(self) -> bool:
-        return self._held == 0 and self._pending.is_empty and not self.below
+        return self._held == 0 and super().is_empty
 
     @property
     def _held(self) -> int:
@@ -136,7 +112,7 @@ class Aggregator:
         if len(rows):
             self.probes += len(rows)
             self._take(tuples, chosen, rows)
-            self._pour()
+            self.pour()
 
     def _take(self, tuples: TupleVectors, chosen: Admission, rows: Codes) -> None:
         entry = chosen.entry
@@ -149,8 +125,9 @@ class Aggregator:
             own = set_apart(tuples, rows, self._read, codes, vectors, self.shape)
             values = own.values
             vectors = list(zip(values, masks, strict=True))
-            if own.groups is not None:
-                self._leave_apart(own, epochs)
+            if own.groups is not None:  # FLOATs beyond the ordinary range leave as partial groups
+                self.evicted += len(own.groups)
+                self.leave(NO_EPOCH if epochs is None else epochs[own.apart], own.groups)
                 rows = own.rows
                 if not len(rows):
                     return
@@ -181,14 +158,7 @@ class Aggregator:
                 fine = self._complete and self._reach < NO_OVERFLOW
                 self._add(some, codes, values, None if fine else masks)
 
-    def _leave_apart(self, own: SetApart, epochs: Epochs | None) -> None:
-        """Emit tuples with FLOATs beyond the ordinary range as partial groups."""
-        assert own.groups is not None
-        self.evicted += len(own.groups)
-        none = np.full(len(own.groups), NO_EPOCH, np.int64)
-        self._leave_mixed(none if epochs is None else epochs[own.apart], own.groups)
-
-    def _epochs(self, tuples: TupleVectors, choice: Selection) -> Epochs | None:
+    def _epochs(self, tuples: TupleVectors, choice: Selection) -> Ints | None:
         if self.query.epoch is None:
             return None
         values, masks = tuples.number(self._epoch_key, choice)
@@ -205,7 +175,7 @@ class Aggregator:
     def _epoch_codes(self) -> NumberDictionary:
         return self._dictionaries.of_epoch(self._epoch_key)
 
-    def _note_oldest(self, epochs: Epochs) -> None:
+    def _note_oldest(self, epochs: Ints) -> None:
         oldest = int(epochs.min())
         self._epoch = min(oldest, self._epoch) if self._held else oldest
 
@@ -286,10 +256,7 @@ class Aggregator:
         groups, begins = found
         self._last = len(groups)
         self.flushed += len(groups)
-        if not self._is_inner:
-            self._pending.add(self._epoch, groups)
-        if self.below is not None:
-            self.below.add_apart(self._epoch, groups, (key, begins))
+        self.leave(self._epoch, groups, (key, begins))
         return True
 
     # ---- groups
@@ -309,67 +276,40 @@ class Aggregator:
 
     def _wait(self, groups: Rows) -> None:
         if not self.query.epoch_in_key or self.query.epoch is None:
-            self._leave(self._epoch, groups)
+            self.leave(self._epoch, groups)
         elif len(groups):
             epochs = self._epoch_codes.numbers(key_codes(groups, self.query.shape, 0))
-            self._leave_mixed(epochs, without_first_key(groups, self.query.shape))
+            self.leave(epochs, without_first_key(groups, self.query.shape))
 
     def _bounded_groups(self, groups: Rows) -> None:
         """Pending rows of a bounded table, which have their epoch in the second word."""
-        self._leave_mixed(np.ascontiguousarray(groups[:, 1]), np.delete(groups, 1, axis=1))
-
-    def _leave(self, epoch: int, groups: Rows) -> None:
-        if not self._is_inner:
-            self._pending.add(epoch, groups)
-        if self.below is not None:
-            self.below.add(epoch, groups)
-
-    def _leave_mixed(self, epochs: Epochs, groups: Rows) -> None:
-        if not self._is_inner:
-            self._pending.add_mixed(epochs, groups)
-        if self.below is not None:
-            self.below.add_mixed(epochs, groups)
-
-    def _pour(self) -> None:
-        if self.below is not None:
-            self.below.pour()
+        self.leave(np.ascontiguousarray(groups[:, 1]), np.delete(groups, 1, axis=1))
 
     def flush(self, before: int | None) -> None:
-        """Empty the table if it has groups of epochs before the given one; None: in any case."""
         if self._held and (before is None or self._epoch < before):
             self._empty()
-            self._pour()
+            self.pour()
 
     def spill(self) -> None:
-        """Spill all groups, pending or in the table."""
         self.flush(None)
-        self._pending.spill()
+        super().spill()
         self.shrink()
 
     def shrink(self) -> None:
-        """Free the memory of an empty table."""
         if isinstance(self._table, OpenTable):
             self._table.shrink()
 
-    def settle(self) -> None:
-        """Copy pending groups out of the memory of a batch that is done."""
-        self._pending.settle()
-
     def release(self, before: int | None) -> Iterator[Released]:
-        """Release the groups of the epochs before one, or of all."""
         self.flush(before)
-        yield from self._pending.release(before)
+        yield from super().release(before)
 
     def counts(self) -> tuple[int, int, int]:
-        """Probes, evicted and flushed groups since the last call."""
         if isinstance(self._table, BoundedTable):
             now = self._table.counters
             early = now.evictions + now.late
             self.evicted, self.flushed = early - self._counted[0], now.flushed - self._counted[1]
             self._counted = early, now.flushed
-        found = self.probes, self.evicted, self.flushed
-        self.probes = self.evicted = self.flushed = 0
-        return found
+        return super().counts()
 
 
 def most_of(tuples: TupleVectors, summed: Sequence[Values]) -> int:
@@ -381,7 +321,7 @@ def itself(vector: Values) -> Values:
     return vector
 
 
-def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
+def runs(epochs: Ints, rows: Codes) -> list[tuple[int, Codes]]:
     """The tuples of each epoch of a batch, in order of time."""
     edges = np.empty(MOST_RUNS + 1, np.int64)
     count = run_edges(epochs, rows, edges)
@@ -393,7 +333,7 @@ def runs(epochs: Epochs, rows: Codes) -> list[tuple[int, Codes]]:
 
 
 @compiled_for(column(np.int64), column(np.int32), output(np.int64))
-def run_edges(epochs: Epochs, rows: Codes, edges: Epochs) -> int:
+def run_edges(epochs: Ints, rows: Codes, edges: Ints) -> int:
     """The position at which each epoch of some tuples begins, and the number of tuples; -1 when
     time goes back, or there are too many epochs.
     """
@@ -416,8 +356,5 @@ def without_first_key(groups: Rows, shape: Shape) -> Rows:
     out = np.empty((len(groups), narrow.stride), np.int64)
     out[:, 0] = groups[:, 0]
     out[:, narrow.first_slot :] = groups[:, shape.first_slot :]
-    out[:, narrow.first_word : narrow.first_slot] = 0
-    for key in range(narrow.keys):
-        code = key_codes(groups, shape, key + 1).astype(np.int64)
-        out[:, narrow.first_word + key // 2] |= code << (32 if key % 2 == 0 else 0)
+    put_keys(out, narrow, (key_codes(groups, shape, key + 1) for key in range(narrow.keys)))
     return out

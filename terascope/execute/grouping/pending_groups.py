@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from terascope.execute.grouping.spilled_groups import PARTS, SpilledGroups, parts_of
-from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.columns.arrays import Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
-from terascope.kernels.merge.groups import Block, Rows
+from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.open_table import merge_groups
 from terascope.kernels.tables.slots import Shape
 
@@ -50,14 +50,12 @@ class PendingGroups:
         """Lots in memory that belongs to a batch."""
         self._spilled = SpilledGroups(shape, once)
 
-    def add(self, epoch: int, rows: Rows) -> None:
-        """Add rows whose memory may be reused after `settle`."""
-        if len(rows):
-            self._borrowed.append(Block.of(epoch, rows))
-
-    def add_mixed(self, epochs: Ints, rows: Rows) -> None:
-        """Add rows of several epochs."""
-        if len(rows):
+    def add(self, epochs: int | Ints, rows: Rows) -> None:
+        """Add rows of one epoch, in memory that may be reused after `settle`, or of several."""
+        if isinstance(epochs, int):
+            if len(rows):
+                self._borrowed.append(Block.of(epochs, rows))
+        elif len(rows):
             order = np.argsort(epochs, kind="stable")
             self._lots.append(Block.of_each(epochs[order], rows[order]))
 

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from terascope.execute.grouping.selections import Admission, Selection
-from terascope.kernels.codegen.terms import is_number
-from terascope.kernels.columns.batch import Facts, Values, Vector, VectorBatch
-from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
-from terascope.kernels.columns.growing_array import GrowingArray
+from terascope.kernels.codegen.statements import is_number
+from terascope.kernels.columns.arrays import (
+    Codes,
+    GrowingArray,
+    Ints,
+    Masks,
+    Values,
+    Vector,
+    all_valid,
+    mark,
+)
+from terascope.kernels.columns.batch import Facts, VectorBatch
 from terascope.kernels.columns.payload_tests import is_payload_test
-from terascope.kernels.columns.selection import mark
 from terascope.kernels.tables.partitioned import Apart
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Expr
@@ -40,7 +47,6 @@ class TupleVectors(Facts):
     vectors: Mapping[Name, Values]
     apart_by: tuple[Expr, Ints] | None = None
     """The key by which the tuples are partitioned already, and the starts of the parts."""
-    _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
     _apart_by: tuple[Codes, Selection] | None = None
     _aparts: dict[int, Apart] = field(default_factory=dict)
 
@@ -80,7 +86,9 @@ class TupleVectors(Facts):
 
     def is_present(self, masks: Masks) -> bool:
         """Whether a validity has no gap."""
-        return masks.base is all_valid(1).base or self.once(("gaps", id(masks)), all_of, masks)
+        return masks.base is all_valid(1).base or bool(
+            self.once(("gaps", id(masks)), np.all, masks)
+        )
 
     def apart(self, codes: Codes, selection: Selection, some: Codes) -> Apart:
         """Some tuples of a selection, partitioned by one of their keys. Only the last result is
@@ -94,10 +102,6 @@ class TupleVectors(Facts):
         if apart is None:
             apart = self._aparts[id(some)] = Apart(codes, some)
         return apart
-
-
-def all_of(masks: Masks) -> bool:
-    return bool(masks.all())
 
 
 def mask_of(rows: Codes, count: int) -> Masks:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.kernels.columns.arrays import Codes, Hashes, Values, bit_vector, mark, select
 from terascope.kernels.columns.batch import VectorBatch
-from terascope.kernels.columns.dictionary import Codes, Hashes
-from terascope.kernels.columns.selection import mark, select, words_of
 from terascope.physical.low_plan import LowAggregate, LowQuery, Slot, Where
 from terascope.plan.expr import Expr
 
@@ -130,12 +129,12 @@ class BatchSelections:
             for one in condition.alternatives:
                 mark(self.rows(Condition(one.signature, one.rest)), taken)
             return np.flatnonzero(taken).astype(np.int32)
-        rows = select(self._bits, words_of(condition.signature, self._words), len(self._batch))
+        rows = select(self._bits, bit_vector(condition.signature, self._words), len(self._batch))
         for predicate in condition.rest:
             rows = rows[self._passing(predicate, rows)]
         return rows
 
-    def _passing(self, predicate: Expr, rows: Codes) -> NDArray[Any]:
+    def _passing(self, predicate: Expr, rows: Codes) -> Values:
         if self._asking[predicate] == 1:
             return self._batch.passing(predicate, rows)
         answers = self._answers.get(predicate)
@@ -145,6 +144,3 @@ class BatchSelections:
         if len(new):
             answers[new] = self._batch.passing(predicate, new)
         return answers[rows] > 0
-
-
-# ---- the bit vector ------------------------------------------------------------------------------

@@ -10,16 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.slots import COUNT_OF, RANGE
-from terascope.kernels.columns.batch import Values, Vector
-from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, Vector
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of
-from terascope.kernels.merge.groups import Rows
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.slots import Shape, put_keys
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Call, Expr, Lit
 
@@ -79,9 +76,7 @@ def lone_groups(
     """A group for each of some tuples."""
     groups = np.zeros((len(apart), shape.stride), np.int64)
     groups[:, 0] = 1
-    for k, code in enumerate(codes):
-        word = code[apart].astype(np.int64)
-        groups[:, shape.first_word + k // 2] |= word << (32 if k % 2 == 0 else 0)
+    put_keys(groups, shape, (code[apart] for code in codes))
     digits = {
         expr: digits_of(np.ascontiguousarray(vector[apart]), np.ascontiguousarray(ranges[apart]))
         for expr, (vector, ranges) in found.items()
@@ -105,7 +100,7 @@ def words_of(
     vector: Values,
     apart: Codes,
     found: Mapping[Expr, tuple[Values, Ints]],
-    digits: Mapping[Expr, NDArray[np.int64]],
+    digits: Mapping[Expr, Ints],
 ) -> Ints:
     """The word of a slot for each tuple that has a value for it."""
     if slot.kept == COUNT_OF:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from terascope.functions.slots import SUM_INT
 from terascope.hashing import mix
-from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.kernels.columns.arrays import Codes, Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
-from terascope.kernels.merge.groups import Block, Rows, largest, rows_at
+from terascope.kernels.merge.groups import Block, largest, rows_at
 from terascope.kernels.merge.spill import SpillFile
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
@@ -56,6 +55,11 @@ class SpilledBlock:
         end = int(np.searchsorted(self.epochs, last, "right"))
         start = int(self.ends[begin - 1]) if begin else 0
         return begin, end, start, int(self.ends[end - 1]) if end else 0
+
+    def has(self, first: int, last: int) -> bool:
+        """Whether there are groups of the epochs from one to another."""
+        begin, end, _, _ = self.places(first, last)
+        return begin < end
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ class SpilledGroups:
             edges[int(block.epochs[run])] = parts
             done = end
         self._write(block.rows[done:])
-        reach = largest_sum(block.rows, self._shape) * (1 if self._once else len(block.rows))
+        sums = [largest(block.rows[:, self._shape.slot(j)]) for j in self._shape.sums]
+        reach = max(sums, default=0) * (1 if self._once else len(block.rows))
         if has_ranges(block.rows, self._shape):
             reach = INT_MAX + 1
         self._lots.append(
@@ -129,32 +134,25 @@ class SpilledGroups:
             limit = TAKEN_ROWS + (int(ends[at - 1]) if at else 0)
             end = max(at + 1, int(np.searchsorted(ends, limit, "right")))
             first, last = int(epochs[at]), int(epochs[end - 1])
-            lots = [lot for lot in self._lots if has_epochs(lot, first, last)]
+            lots = [lot for lot in self._lots if lot.has(first, last)]
             can_overflow = sum(lot.reach for lot in lots) > INT_MAX
             if first == last and counts[at] > TAKEN_ROWS:
                 for part in range(PARTS):
                     blocks = [self._part(lot, first, part) for lot in lots]
                     yield Taken([b for b in blocks if len(b.rows)], can_overflow)
             else:
-                blocks = [self._some(lot, first, last) for lot in lots]
-                yield Taken([b for b in blocks if len(b.rows)], can_overflow)
+                yield Taken([self._some(lot, first, last) for lot in lots], can_overflow)
             at = end
-        self._lots = (
-            []
-            if before is None
-            else [
-                left
-                for lot in self._lots
-                if (left := lot_since(lot, before, self._shape.row_bytes)) is not None
-            ]
-        )
+        self._lots = [
+            self._since(lot, before)
+            for lot in self._lots
+            if before is not None and lot.epochs[-1] >= before
+        ]
         if not self._lots:
             self._file.close()
 
     def _sizes(self, before: int | None) -> tuple[Ints, Ints]:
         """The epochs before one, and the rows of each."""
-        if not self._lots:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
         epochs = np.concatenate([lot.epochs for lot in self._lots])
         counts = np.concatenate([np.diff(lot.ends, prepend=0) for lot in self._lots])
         if before is not None:
@@ -165,47 +163,29 @@ class SpilledGroups:
 
     def _some(self, lot: SpilledBlock, first: int, last: int) -> Block:
         begin, end, start, stop = lot.places(first, last)
-        rows = self._read(lot, start, max(start, stop))
+        rows = self._read(lot, start, stop)
         return Block(lot.epochs[begin:end], lot.ends[begin:end] - start, rows)
 
     def _part(self, lot: SpilledBlock, epoch: int, part: int) -> Block:
-        begin, end, start, stop = lot.places(epoch, epoch)
-        if begin == end:
-            return Block.of(epoch, np.empty((0, self._shape.stride), np.int64))
+        _, _, start, stop = lot.places(epoch, epoch)
         if epoch in lot.edges:
-            edges = lot.edges[epoch]
-            return Block.of(
-                epoch, self._read(lot, start + int(edges[part]), start + int(edges[part + 1]))
-            )
+            begin, end = lot.edges[epoch][part : part + 2].tolist()
+            return Block.of(epoch, self._read(lot, start + begin, start + end))
         rows = self._read(lot, start, stop)
         order, edges = apart(rows, self._shape, PARTS, ON_DISK)
         return Block.of(epoch, rows_at(rows, order[edges[part] : edges[part + 1]]))
+
+    def _since(self, lot: SpilledBlock, epoch: int) -> SpilledBlock:
+        """A lot without the epochs before one."""
+        runs = int(np.searchsorted(lot.epochs, epoch))
+        start = int(lot.ends[runs - 1]) if runs else 0
+        offset, ends = lot.offset + start * self._shape.row_bytes, lot.ends[runs:] - start
+        return replace(lot, offset=offset, epochs=lot.epochs[runs:], ends=ends)
 
     def _read(self, lot: SpilledBlock, begin: int, end: int) -> Rows:
         row_bytes = self._shape.row_bytes
         data = self._file.read(lot.offset + begin * row_bytes, (end - begin) * row_bytes)
         return data.view(np.int64).reshape(-1, self._shape.stride)
-
-
-def has_epochs(lot: SpilledBlock, first: int, last: int) -> bool:
-    """Whether a lot has groups of the epochs from one to another."""
-    begin, end, _, _ = lot.places(first, last)
-    return begin < end
-
-
-def lot_since(lot: SpilledBlock, epoch: int, row_bytes: int) -> SpilledBlock | None:
-    """A lot without the epochs before one."""
-    runs = int(np.searchsorted(lot.epochs, epoch))
-    if runs == len(lot.epochs):
-        return None
-    start = int(lot.ends[runs - 1]) if runs else 0
-    offset = lot.offset + start * row_bytes
-    return SpilledBlock(offset, lot.epochs[runs:], lot.ends[runs:] - start, lot.edges, lot.reach)
-
-
-def largest_sum(rows: Rows, shape: Shape) -> int:
-    sums = [rows[:, shape.slot(j)] for j, kind in enumerate(shape.slots) if kind == SUM_INT]
-    return max((largest(values) for values in sums), default=0)
 
 
 def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Rows]]:

@@ -10,13 +10,10 @@ from typing import Any, ClassVar, Final, Self, cast
 import pyarrow as pa
 
 from terascope.connectors.base import ReadReport
-from terascope.execute.engine import EngineName
-from terascope.execute.low_level import LowResult
-from terascope.execute.meter import measures_of
-from terascope.execute.reports import Reports, add_report
-from terascope.execute.results.assemble import sorted_table, write_table
+from terascope.execute.low_level import EngineName, LowResult
+from terascope.execute.reports import Reports, add_report, measures_of
 from terascope.execute.results.parts import Part, write_rows
-from terascope.execute.results.result_files import Format
+from terascope.execute.results.result_files import Format, sorted_table, write_table
 from terascope.physical.delivery import PartFormat
 from terascope.physical.job import Job
 from terascope.physical.operators import Measure

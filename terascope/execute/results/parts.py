@@ -1,8 +1,8 @@
-"""Results as files written by the tasks that have the rows: the parts of a result.
+"""Results as files written by the tasks that have them: the parts of a result.
 
 In: groups, or Arrow batches, as they are finished. Out: one file, complete when it is closed, and
-its number of rows. Its name is unique in every attempt of a task; readers of parts follow the list
-of reported parts, not the folder.
+how many rows it has. Its name is its own in every attempt of a task; whoever reads parts follows
+the reports of tasks, not the folder.
 
 Parquet is encoded here rather than by pyarrow, which hashes keys that are codes already: 23 ns for
 a row against 42 to 102, whatever its options are (docs/decisions.md has the table).
@@ -13,23 +13,23 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
-from terascope.diagnostic import OutputError
-from terascope.execute.results.part_order import Extent, OrderWatch
+from terascope.diagnostic import OutputError, as_mistake
+from terascope.execute.results.result_files import Extent, OrderWatch, text_encoder
 from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.kernels.columns.dictionary import NULL_CODE, Dictionary, dictionary_for
 from terascope.kernels.encode.parquet_chunk import ColumnPages
 from terascope.kernels.encode.parquet_thrift import RowGroup, file_metadata
-from terascope.kernels.encode.text import csv_header, csv_lines, json_lines
+from terascope.kernels.encode.text import csv_header
 from terascope.kernels.merge.finish import (
     Coded,
     ConstantColumn,
@@ -38,7 +38,7 @@ from terascope.kernels.merge.finish import (
     arrow_column,
     result_columns,
 )
-from terascope.kernels.merge.groups import Block, GroupFields, MergedGroups
+from terascope.kernels.merge.groups import Block, GroupFields
 from terascope.kernels.merge.payload import portions
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.row_pipeline import KeptOrder
@@ -67,14 +67,14 @@ class Part:
     extents: tuple[Extent, ...] = ()
     """The extents of the columns whose order is checked."""
 
-    def told(self) -> str:
-        told = {"query": self.query, "path": str(self.path), "rows": self.rows}
+    def to_json(self) -> str:
+        known = {"query": self.query, "path": str(self.path), "rows": self.rows}
         extents = [[one.low, one.high, one.in_order] for one in self.extents]
-        return json.dumps({**told, "extents": extents})
+        return json.dumps({**known, "extents": extents})
 
     @classmethod
-    def of(cls, told: str) -> Part:
-        known = json.loads(told)
+    def of(cls, text: str) -> Part:
+        known = json.loads(text)
         extents = tuple(Extent(*one) for one in known["extents"])
         return cls(known["query"], Path(known["path"]), known["rows"], extents)
 
@@ -113,22 +113,15 @@ class PartWriter:
         self._batch_rows = 0
         self._dictionaries: dict[int, Dictionary] = {}
         self._source: tuple[GroupFields, Sequence[Dictionary]] | None = None
-        try:
+        with self._writing():
             file = open_file(self.path, "xb", mode, BUFFER_BYTES)
-        except OSError as problem:
-            raise cannot_write(self.path, problem) from problem
         self._sink: ParquetSink | TextSink = (
-            TextSink(file, self.fields, format == "ndjson")
-            if format in ("csv", "ndjson")
+            TextSink(file, self.fields, format)
+            if format == "csv" or format == "ndjson"
             else ParquetSink(file, self.fields, format == "held", group_bytes)
         )
 
     # ---- groups ----------------------------------------------------------------------------------
-
-    def write_groups(self, groups: MergedGroups, fields: GroupFields) -> None:
-        """Write groups: the columns are those of `fields`, or some of them."""
-        for block in groups.blocks:
-            self.write_block(block, fields, groups.dictionaries)
 
     def write_block(
         self, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
@@ -186,10 +179,11 @@ class PartWriter:
 
     def _write(self, given: Sequence[ResultColumn]) -> None:
         self._watch.see(given)
-        try:
+        with self._writing():
             self.rows += self._sink.write(given)
-        except OSError as problem:
-            raise cannot_write(self.path, problem) from problem
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return as_mistake(OutputError, f"cannot write '{self.path}'")
 
     # ---- the end ---------------------------------------------------------------------------------
 
@@ -197,10 +191,8 @@ class PartWriter:
         """Complete the file and return its place and number of rows."""
         self._write_pending()
         self._write_batches()
-        try:
+        with self._writing():
             self._sink.close()
-        except OSError as problem:
-            raise cannot_write(self.path, problem) from problem
         return self.path, self.rows
 
     @property
@@ -246,10 +238,6 @@ def sliced(column: Coded | pa.Array, start: int, rows: int) -> ResultColumn:
     if isinstance(column, Coded):
         return Coded(column.dictionary, column.codes[start : start + rows])
     return column.slice(start, rows)
-
-
-def cannot_write(path: Path, problem: OSError) -> OutputError:
-    return OutputError(f"cannot write '{path}': {(problem.strerror or str(problem)).lower()}")
 
 
 # ---- formats -------------------------------------------------------------------------------------
@@ -302,20 +290,19 @@ class ParquetSink:
 class TextSink:
     """Writes lines; CSV begins with a header."""
 
-    def __init__(self, file: BinaryIO, fields: Sequence[Field], json: bool) -> None:
+    def __init__(
+        self, file: BinaryIO, fields: Sequence[Field], format: Literal["csv", "ndjson"]
+    ) -> None:
         self.file = file
-        self._names = [f.name for f in fields]
-        self._types = [f.type for f in fields]
-        self._json = json
-        if not json:
-            file.write(csv_header(self._names))
+        self._fields = fields
+        self._encode = text_encoder(format, fields)
+        if format == "csv":
+            file.write(csv_header([f.name for f in fields]))
 
     def write(self, given: Sequence[ResultColumn]) -> int:
-        arrays = [arrow_column(c, t, False) for c, t in zip(given, self._types, strict=True)]
-        if self._json:
-            self.file.write(json_lines(self._names, arrays, self._types))
-        else:
-            self.file.write(csv_lines(arrays, self._types))
+        pairs = zip(given, self._fields, strict=True)
+        arrays = [arrow_column(column, f.type, False) for column, f in pairs]
+        self.file.write(self._encode(arrays))
         return len(arrays[0])
 
     def close(self) -> None:

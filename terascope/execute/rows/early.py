@@ -13,19 +13,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from terascope.execute.rows.collect import hopes
 from terascope.execute.rows.steps import run_steps
-from terascope.execute.rows.top import hopes
 from terascope.functions.base import Scalar
 from terascope.functions.roles import Comparator
 from terascope.kernels.codegen.program import numpy_function
-from terascope.kernels.codegen.terms import InputKind
-from terascope.kernels.columns.batch import evaluated
-from terascope.kernels.columns.dictionary import Codes, Dictionary, all_valid
-from terascope.kernels.columns.finished_rows import FinishedRows
+from terascope.kernels.codegen.statements import InputKind
+from terascope.kernels.columns.arrays import Codes, Flags, Rows, all_valid
+from terascope.kernels.columns.batch import FinishedRows, evaluated
+from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.merge.finish import Numbers, columns, result_columns
-from terascope.kernels.merge.groups import Block, GroupFields, Rows, rows_at
+from terascope.kernels.merge.groups import Block, GroupFields, rows_at
 from terascope.machine_code import INTEGER, compiled_for, output
 from terascope.machine_code import column as column_of
 from terascope.physical.row_pipeline import (
@@ -181,7 +180,7 @@ def find_within(
     return found
 
 
-def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> NDArray[np.bool_] | None:
+def passing_numbers(condition: Expr, block: Block, fields: GroupFields) -> Flags | None:
     """The groups for which a condition on slots alone is TRUE, from their rows; None for other
     conditions.
     """

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.execute.grouping.pending_groups import own
+from terascope.execute.rows.collect import plain
 from terascope.execute.rows.early import places_of
-from terascope.execute.rows.match import matched
-from terascope.execute.rows.steps import run_steps
-from terascope.execute.rows.top import plain
-from terascope.kernels.columns.dictionary import Dictionary, Ints
+from terascope.execute.rows.steps import matched, run_steps
+from terascope.kernels.columns.arrays import Flags, Ints
+from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields
 from terascope.physical.delivery import Side, TaskJoin
@@ -33,23 +32,13 @@ MEMORY_SHARE: Final = 8
 
 
 @dataclass(frozen=True)
-class Up:
-    """Leftover rows, to be joined after the exchange."""
-
-    join: TaskJoin
-    number: int
-    columns: pa.RecordBatch
-
-
-@dataclass(frozen=True)
-class Made:
-    """Rows of a join."""
+class JoinRows:
+    """Rows of a join, or leftover rows of one of its sides."""
 
     join: TaskJoin
     columns: pa.RecordBatch
-
-
-Paired: TypeAlias = Up | Made
+    leftover: int | None = None
+    """The number under which leftover rows are sent; None: rows of the join."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class SidePiece:
     """Groups in order of their epochs."""
     dictionaries: Sequence[Dictionary]
 
-    def where(self, runs: NDArray[np.bool_]) -> SidePiece:
+    def where(self, runs: Flags) -> SidePiece:
         return SidePiece(self.block.where(runs), self.dictionaries)
 
 
@@ -81,17 +70,16 @@ class PendingSide:
         return [SidePiece(due, p.dictionaries) for p, (due, _) in parts if len(due.rows)]
 
 
+@dataclass(frozen=True)
 class PendingJoin:
-    """The pending groups of both sides of one join."""
+    """The pending groups of both sides of a join."""
 
-    def __init__(self, join: TaskJoin) -> None:
-        self.join = join
-        self.left = PendingSide(join.left, 0)
-        self.right = PendingSide(join.right, join.ahead)
+    join: TaskJoin
+    sides: tuple[PendingSide, PendingSide]
 
-    @property
-    def sides(self) -> tuple[PendingSide, PendingSide]:
-        return self.left, self.right
+    @staticmethod
+    def of(join: TaskJoin) -> PendingJoin:
+        return PendingJoin(join, (PendingSide(join.left, 0), PendingSide(join.right, join.ahead)))
 
 
 class TaskJoins:
@@ -105,7 +93,7 @@ class TaskJoins:
         memory_bytes: int,
     ) -> None:
         """`owned`: by stream, the epochs that no other task has."""
-        self._meetings = [PendingJoin(join) for join in joins]
+        self._meetings = [PendingJoin.of(join) for join in joins]
         self._groups = groups
         self._owned = owned
         self._memory_bytes = memory_bytes
@@ -128,7 +116,7 @@ class TaskJoins:
 
     def take(
         self, stream: int, block: Block, dictionaries: Sequence[Dictionary]
-    ) -> Iterator[Paired]:
+    ) -> Iterator[JoinRows]:
         kept: Block | None = None
         for meeting in self._meetings_of.get(stream, ()):
             for collected in meeting.sides:
@@ -138,7 +126,7 @@ class TaskJoins:
                 whole = self._are_whole(meeting, block.epochs, collected.shift)
                 if not whole.all():
                     piece = SidePiece(block.where(~whole), dictionaries)
-                    yield Up(meeting.join, side.rest, self._rows(side, [piece]))
+                    yield from self._up(meeting, side, [piece])
                 if whole.any():
                     if kept is None:
                         kept = replace(block, rows=own(block.rows))
@@ -147,9 +135,9 @@ class TaskJoins:
         if self._is_full():
             yield from self._make_room()
 
-    def _are_whole(self, meeting: PendingJoin, epochs: Ints, shift: int) -> NDArray[np.bool_]:
+    def _are_whole(self, meeting: PendingJoin, epochs: Ints, shift: int) -> Flags:
         """The mask of epochs, of the side with this shift, that are complete here on both sides."""
-        whole: NDArray[np.bool_] = epochs != NO_EPOCH
+        whole: Flags = epochs != NO_EPOCH
         for collected in meeting.sides:
             stream = collected.side.stream
             mine, lost = self._owned.get(stream), self._lost.get(stream)
@@ -161,7 +149,7 @@ class TaskJoins:
                 whole &= ~np.isin(theirs, np.fromiter(lost, np.int64, len(lost)))
         return whole
 
-    def reach(self, stream: int, before: int) -> Iterator[Paired]:
+    def reach(self, stream: int, before: int) -> Iterator[JoinRows]:
         """All groups of a stream before an epoch have been taken."""
         if stream not in self:
             return
@@ -169,20 +157,20 @@ class TaskJoins:
         for meeting in self._meetings_of[stream]:
             yield from self._join(meeting)
 
-    def _join(self, meeting: PendingJoin) -> Iterator[Paired]:
+    def _join(self, meeting: PendingJoin) -> Iterator[JoinRows]:
         horizon = min(self._reached.get(one.side.stream, -ALL) + one.shift for one in meeting.sides)
         ready: list[list[SidePiece]] = []
         for one in meeting.sides:
             due = one.take(horizon)
             whole = [self._are_whole(meeting, piece.block.epochs, one.shift) for piece in due]
             pairs = list(zip(due, whole, strict=True))
-            yield from self._up(meeting, one, [p.where(~w) for p, w in pairs if not w.all()])
+            yield from self._up(meeting, one.side, [p.where(~w) for p, w in pairs if not w.all()])
             ready.append([p.where(w) for p, w in pairs if w.any()])
         left, right = ready
         join = meeting.join
         if (left or right) and can_give_rows(join.kind, bool(left), bool(right)):
             rows = (self._rows(join.left, left), self._rows(join.right, right))
-            yield Made(join, joined(join, *rows))
+            yield JoinRows(join, joined(join, *rows))
 
     def _is_full(self) -> bool:
         """Whether pending blocks take more memory than allowed. Bytes are counted as blocks come;
@@ -201,7 +189,7 @@ class TaskJoins:
             for piece in collected.pieces
         }
 
-    def _make_room(self) -> Iterator[Paired]:
+    def _make_room(self) -> Iterator[JoinRows]:
         """Send all pending rows as leftover rows; their partners will follow."""
         for meeting in self._meetings:
             for collected in meeting.sides:
@@ -209,15 +197,14 @@ class TaskJoins:
                     self.lose(collected.side.stream, piece.block.epochs)
         for meeting in self._meetings:
             for collected in meeting.sides:
-                yield from self._up(meeting, collected, collected.take(None))
+                yield from self._up(meeting, collected.side, collected.take(None))
         self._bytes = 0
 
     def _up(
-        self, meeting: PendingJoin, collected: PendingSide, pieces: Sequence[SidePiece]
-    ) -> Iterator[Paired]:
+        self, meeting: PendingJoin, side: Side, pieces: Sequence[SidePiece]
+    ) -> Iterator[JoinRows]:
         if pieces:
-            side = collected.side
-            yield Up(meeting.join, side.rest, self._rows(side, pieces))
+            yield JoinRows(meeting.join, self._rows(side, pieces), side.rest)
 
     def _rows(self, side: Side, pieces: Sequence[SidePiece]) -> pa.RecordBatch:
         fields = self._groups[side.stream]
@@ -233,7 +220,7 @@ class TaskJoins:
             return batches[0]
         return pa.concat_batches([plain(batch) for batch in batches])
 
-    def close(self) -> Iterator[Paired]:
+    def close(self) -> Iterator[JoinRows]:
         """Finish: no more groups follow."""
         for stream in sorted(self._meetings_of):
             yield from self.reach(stream, ALL)

@@ -1,6 +1,9 @@
-"""Recipes of numbers: arithmetic that notes integer overflows, and bits.
+"""Recipes of numbers: arithmetic that notes integer overflows, bits, and the digits of FLOATs.
 
-In: a call. Out: its statements. Division by zero is NULL; INTs divide towards minus infinity.
+In: a call. Out: its statements. Division by zero is NULL; INTs divide towards minus infinity. A
+digit (terascope.functions.exact_floats) is cut off what the higher digits left of a value; all of
+these steps are exact. The digits of a value beyond the ordinary range are made elsewhere
+(terascope.execute.grouping.set_apart): here they are anything.
 """
 
 from __future__ import annotations
@@ -9,11 +12,22 @@ from collections.abc import Mapping
 from typing import Final
 
 from terascope.functions import roles
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT, FLOAT_TOTAL
 from terascope.functions.base import Scalar
-from terascope.kernels.codegen.statements import SMALLEST, Recipe, Statements, alike, convert
-from terascope.kernels.codegen.terms import Term, both
+from terascope.functions.exact_floats import DIGITS, LIMIT, WEIGHTS
+from terascope.functions.signatures import INTEGER, NUMBER, signature
+from terascope.kernels.codegen.statements import (
+    SMALLEST,
+    Recipe,
+    Statements,
+    Term,
+    Unsupported,
+    alike,
+    both,
+    convert,
+)
 from terascope.plan.expr import Call, Expr, Lit, walk
-from terascope.types import INT_MAX, Type
+from terascope.types import Type
 
 
 def added(w: Statements, call: Call, guard: str | None) -> Term:
@@ -55,8 +69,7 @@ def floor_divided(w: Statements, call: Call, guard: str | None) -> Term:
         divisor, valid = w.assign(f"pick({nonzero}, {b.value}, 1)"), both(nonzero, a.valid)
         valid = both(valid, b.valid)
     if symbol == "//" and not harmless(call):
-        smallest = f"({-INT_MAX} - 1)"
-        w.flag(f"({a.value} == np.int64{smallest}) & ({divisor} == -1)", valid, guard)
+        w.flag(f"({a.value} == {SMALLEST}) & ({divisor} == -1)", valid, guard)
     return w.made(f"{a.value} {symbol} {divisor}", valid, call.type)
 
 
@@ -76,16 +89,19 @@ def bits(w: Statements, call: Call, guard: str | None) -> Term:
     return w.made(text, both(a.valid, b.valid), call.type)
 
 
-def inverted(w: Statements, call: Call, guard: str | None) -> Term:
-    term = w.term(call.args[0], guard)
-    return w.made(f"~{term.value}", term.valid, call.type)
+def unary(text: str, overflows: bool) -> Recipe:
+    """`text`: the operation; `overflows`: on the smallest integer."""
+
+    def recipe(w: Statements, call: Call, guard: str | None) -> Term:
+        term = w.term(call.args[0], guard)
+        if overflows and term.type is not Type.FLOAT:
+            w.flag(f"{term.value} == {SMALLEST}", term.valid, guard)
+        return w.made(text.format(term.value), term.valid, call.type)
+
+    return recipe
 
 
-def negative(w: Statements, call: Call, guard: str | None) -> Term:
-    term = w.term(call.args[0], guard)
-    if term.type is not Type.FLOAT:
-        w.flag(f"{term.value} == np.int64({-INT_MAX} - 1)", term.valid, guard)
-    return w.made(f"-({term.value})", term.valid, call.type)
+negative: Final = unary("-({})", overflows=True)
 
 
 def narrowed(w: Statements, call: Call, guard: str | None) -> Term:
@@ -107,13 +123,6 @@ def shifted(w: Statements, call: Call, guard: str | None) -> Term:
     return result
 
 
-def absolute(w: Statements, call: Call, guard: str | None) -> Term:
-    term = w.term(call.args[0], guard)
-    if term.type is not Type.FLOAT:
-        w.flag(f"{term.value} == np.int64({-INT_MAX} - 1)", term.valid, guard)
-    return w.made(f"abs({term.value})", term.valid, call.type)
-
-
 ARITHMETIC_RECIPES: Final[Mapping[type[roles.Role], Recipe]] = {
     roles.Addition: added,
     roles.Multiplication: multiplied,
@@ -121,10 +130,10 @@ ARITHMETIC_RECIPES: Final[Mapping[type[roles.Role], Recipe]] = {
     roles.Remainder: floor_divided,
     roles.Quotient: quotient,
     roles.BitOperation: bits,
-    roles.BitComplement: inverted,
+    roles.BitComplement: unary("~{}", overflows=False),
     roles.ShiftLeft: shifted,
     roles.ShiftRight: shifted,
-    roles.Magnitude: absolute,
+    roles.Magnitude: unary("abs({})", overflows=True),
     roles.Narrowing: narrowed,
 }
 
@@ -150,3 +159,57 @@ def harmless(expr: Call) -> bool:
         case Call(Scalar(role=roles.FloorDivision()), (_, Lit(value=int(value)))):
             return value != -1
     return False
+
+
+def only_kernels(*args: object) -> None:
+    raise AssertionError("float_rest stands only in generated kernels, never in a plan")
+
+
+FLOAT_REST: Final = Scalar(
+    "float_rest",
+    signature("float_rest", NUMBER, INTEGER, returns=Type.FLOAT),
+    only_kernels,
+    doc="float_rest(x, k): what is left of x without its digits from k on",
+)
+
+
+def place_of(call: Call) -> int:
+    match call.args[1]:
+        case Lit(value=int(place)) if 0 <= place <= DIGITS:
+            return place
+    raise Unsupported("a digit whose place is not constant")
+
+
+def digit(w: Statements, call: Call, guard: str | None) -> Term:
+    place = place_of(call)
+    left = w.term(Call(FLOAT_REST, (call.args[0], Lit(place + 1, Type.INT)), Type.FLOAT), guard)
+    return w.made(f"np.int64({left.value} * {1 / WEIGHTS[place]!r})", left.valid, Type.LLONG)
+
+
+def rest(w: Statements, call: Call, guard: str | None) -> Term:
+    place = place_of(call)
+    if place == DIGITS:
+        value = convert(w, w.term(call.args[0], guard), Type.FLOAT)
+        size = w.assign(f"abs({value.value})")
+        return w.made(f"pick({size} < {LIMIT!r}, {value.value}, 0.0)", value.valid, Type.FLOAT)
+    higher = Call(FLOAT_REST, (call.args[0], Lit(place + 1, Type.INT)), Type.FLOAT)
+    left = w.term(higher, guard)
+    own = w.term(Call(FLOAT_DIGIT, call.args, Type.LLONG), guard)
+    taken = f"np.float64({own.value}) * {WEIGHTS[place]!r}"
+    return w.made(f"{left.value} - {taken}", left.valid, Type.FLOAT)
+
+
+def total(w: Statements, call: Call, guard: str | None) -> Term:
+    terms = [w.term(arg, guard) for arg in call.args]
+    valid: str | None = None
+    for term in terms:
+        valid = both(valid, term.valid)
+    values = ", ".join(term.value for term in terms)
+    return w.made(f"float_total({values})", valid, Type.FLOAT)
+
+
+FLOAT_RECIPES: Final[Mapping[Scalar, Recipe]] = {
+    FLOAT_DIGIT: digit,
+    FLOAT_REST: rest,
+    FLOAT_TOTAL: total,
+}

@@ -8,40 +8,141 @@ the same answers by construction.
 A value is a pair (value, valid). Text and addresses are seen through their dictionary: an
 expression of one such column and constants is computed once for each different value and becomes a
 vector of its own (`InputKind.LOOKUP`); tests of payload bytes are vectors, too (`InputKind.BYTES`).
-`unsupported` says why an expression has no such form; it is then evaluated above.
+`unsupported` says why an expression has no such form; it is then evaluated above. The recipes of
+comparisons and of logic stand here: NULL is the third truth value, and NaN is the largest FLOAT and
+equals itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
+from terascope.functions import roles
 from terascope.functions.base import Scalar
+from terascope.functions.operators import operators
 from terascope.functions.roles import Comparator, ListMembership, Role, SlicePart
-from terascope.kernels.codegen.arithmetic_recipes import ARITHMETIC_RECIPES
-from terascope.kernels.codegen.float_recipes import FLOAT_RECIPES
-from terascope.kernels.codegen.logic_recipes import LOGIC_RECIPES
-from terascope.kernels.codegen.members import among
-from terascope.kernels.codegen.slices import sliced
-from terascope.kernels.codegen.statements import Recipe, Statements, convert, within
-from terascope.kernels.codegen.terms import (
+from terascope.kernels.codegen.arithmetic_recipes import ARITHMETIC_RECIPES, FLOAT_RECIPES
+from terascope.kernels.codegen.lookups import among, sliced
+from terascope.kernels.codegen.statements import (
     InputKind,
+    Recipe,
+    Statements,
     Term,
     Unsupported,
+    alike,
     both,
+    convert,
     is_coded,
     is_number,
     is_true,
     literal,
+    within,
 )
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, walk
 from terascope.types import Type
 
+# ---- comparisons ---------------------------------------------------------------------------------
+
+
+def equal_text(a: Term, b: Term) -> str:
+    if a.type is not Type.FLOAT:
+        return f"({a.value} == {b.value})"
+    nans = f"(({a.value} != {a.value}) & ({b.value} != {b.value}))"
+    return f"(({a.value} == {b.value}) | {nans})"
+
+
+def less_text(a: Term, b: Term) -> str:
+    """NaN is the largest FLOAT."""
+    if a.type is not Type.FLOAT:
+        return f"({a.value} < {b.value})"
+    below_nan = f"(({a.value} == {a.value}) & ({b.value} != {b.value}))"
+    return f"(({a.value} < {b.value}) | {below_nan})"
+
+
+def compared_text(role: roles.Comparator, a: Term, b: Term) -> str:
+    """TRUE for one outcome, or not for the one that is left."""
+    if role.is_single:
+        return equal_text(a, b) if role.equal else less_text(a, b) if role.less else less_text(b, a)
+    return f"({compared_text(role.opposite, a, b)} == False)"
+
+
+def comparison(w: Statements, call: Call, guard: str | None) -> Term:
+    a, b = alike(w, call, guard)
+    role = call.function.role
+    assert isinstance(role, roles.Comparator)
+    return w.made(compared_text(role, a, b), both(a.valid, b.valid), Type.BOOL)
+
+
+# ---- logic with three values ---------------------------------------------------------------------
+
+
+def junction(w: Statements, call: Call, guard: str | None, decides: bool) -> Term:
+    """AND (FALSE decides, whatever is NULL) and OR (TRUE decides)."""
+    terms = [convert(w, w.term(a, guard), Type.BOOL) for a in call.args]
+    return joined(w, terms, decides)
+
+
+def joined(w: Statements, terms: list[Term], decides: bool) -> Term:
+    symbol = " | " if decides else " & "
+    if all(t.valid is None for t in terms):
+        return w.made(symbol.join(f"({t.value})" for t in terms), None, Type.BOOL)
+    deciding = []
+    for t in terms:
+        own = t.value if decides else f"({t.value} == False)"
+        deciding.append(own if t.valid is None else f"({own} & {t.valid})")
+    decided = w.assign(" | ".join(deciding))
+    every = None
+    for t in terms:
+        every = both(every, t.valid)
+    value = decided if decides else f"({decided} == False)"
+    return w.made(value, w.assign(f"{decided} | {every}"), Type.BOOL)
+
+
+def negation(w: Statements, call: Call, guard: str | None) -> Term:
+    term = convert(w, w.term(call.args[0], guard), Type.BOOL)
+    return w.made(f"{term.value} == False", term.valid, Type.BOOL)
+
+
+def is_null(w: Statements, call: Call, guard: str | None) -> Term:
+    term = w.term(call.args[0], guard)
+    return (
+        Term("False", None, Type.BOOL)
+        if term.valid is None
+        else w.made(f"({term.valid}) == False", None, Type.BOOL)
+    )
+
+
+def membership(w: Statements, call: Call, guard: str | None) -> Term:
+    first = call.args[0]
+    equals = [
+        comparison(w, Call(EQUALS, (first, item), Type.BOOL), guard) for item in call.args[1:]
+    ]
+    return joined(w, equals, decides=True)
+
+
+def coalesced(w: Statements, call: Call, guard: str | None) -> Term:
+    terms = [convert(w, w.term(a, guard), call.type) for a in call.args]
+    result = terms[-1]
+    for term in reversed(terms[:-1]):
+        result = term if term.valid is None else w.pick(term.valid, term, result)
+    return result
+
+
+EQUALS: Final = operators["="]
+
+
 RECIPES: Final[Mapping[type[Role], Recipe]] = {
-    **LOGIC_RECIPES,
+    roles.Comparator: comparison,
+    roles.Conjunction: partial(junction, decides=False),
+    roles.Disjunction: partial(junction, decides=True),
+    roles.Negation: negation,
+    roles.NullTest: is_null,
+    roles.Membership: membership,
+    roles.Coalescing: coalesced,
     **ARITHMETIC_RECIPES,
     SlicePart: sliced,
     ListMembership: among,
@@ -121,16 +222,13 @@ class Writer(Statements):
         match expr:
             case Call(Scalar(role=Comparator() as role), (Col() as a, Col() as b)):
                 if a.type.is_address and b.type.is_address and not role.is_range:
-                    left, right = self.load_code(a), self.load_code(b)
+                    left, right = (self.load(InputKind.LOOKUP, column) for column in (a, b))
                     return self.made(
                         f"{left.value} {'==' if role.is_equality else '!='} {right.value}",
                         both(left.valid, right.valid),
                         Type.BOOL,
                     )
         return None
-
-    def load_code(self, column: Col) -> Term:
-        return self.load(InputKind.LOOKUP, column)
 
     def case(self, expr: Case, guard: str | None) -> Term:
         """From the last branch to the first, each guarded by the conditions before it."""

@@ -6,17 +6,24 @@ numba's own on-disk cache finds the machine code of an earlier run, in whatever 
 
 Compiling takes about a second, longer than Python takes for a few hundred rows: a `GeneratedKernel`
 that nobody has compiled is interpreted as long as its rows are few.
+
+To load a kernel from disk takes milliseconds, and a large query set has dozens of them. So the
+processes of a session note what they have loaded, a line for each kernel in a file of the session,
+and the process that forks workers loads the same kernels beforehand.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib
 import importlib.util
 import os
+import pickle
 import sys
 import tempfile
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +33,7 @@ import numba
 import numpy as np
 
 from terascope.files import private_cache
-from terascope.machine_code import compile_for
+from terascope.machine_code import compile_for, loaded
 
 HEADER = """\"\"\"Generated. Delete it whenever you like.\"\"\"
 import math
@@ -40,6 +47,8 @@ inner = njit(nogil=True, error_model="numpy", _nrt=False)
 inlined = njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 """
 PREFIX = "terascope_kernel_"
+
+
 INTERPRETED = """import math
 
 import numpy as np
@@ -55,6 +64,11 @@ FEW_ROWS: Final = 500
 def cache_folder() -> Path | None:
     """The folder of kernels; None when no folder is writable by this user alone."""
     return private_cache(f"kernels-{numba.__version__}")
+
+
+def indent(lines: Iterable[str], depth: int = 1) -> list[str]:
+    """Lines of a generated function, so many levels deep."""
+    return ["    " * depth + line for line in lines]
 
 
 def module_name(source: str) -> str:
@@ -98,6 +112,49 @@ def load_module(source: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+VARIABLE: Final = "TERASCOPE_KERNELS_USED"
+"""Names the file; it stands in a folder that only its owner can read and write."""
+
+_told = 0
+"""The number of entries of `loaded` that are in the file, or came from there."""
+_read = 0
+"""The position up to which the file was read."""
+_known: set[str] = set()
+
+
+def report_used() -> None:
+    """Append the kernels that this process has loaded since the last call."""
+    global _told
+    new, _told = loaded[_told:], len(loaded)
+    path = os.environ.get(VARIABLE)
+    if path is None or not new:
+        return
+    lines = "".join(base64.b64encode(pickle.dumps(kernel)).decode() + "\n" for kernel in new)
+    with Path(path).open("a", encoding="ascii") as file:
+        file.write(lines)
+
+
+def load_used() -> None:
+    """Load the kernels that other processes have reported since the last call."""
+    global _told, _read
+    path = os.environ.get(VARIABLE)
+    try:
+        if path is None or Path(path).stat().st_size <= _read:
+            return
+        with Path(path).open("rb") as file:
+            file.seek(_read)
+            text = file.read()
+        complete = text.rfind(b"\n") + 1
+        _read += complete
+        for line in text[:complete].decode("ascii").splitlines():
+            if line not in _known:
+                _known.add(line)
+                load_kernel(*pickle.loads(base64.b64decode(line)))
+    except Exception:  # whoever needs a kernel loads it; nobody must fail of one that is not needed
+        traceback.print_exc(file=sys.stderr)
+    _told = len(loaded)
 
 
 class GeneratedKernel:

@@ -22,7 +22,7 @@ import numpy as np
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.codegen.expressions import Writer
 from terascope.kernels.codegen.generated_modules import load_module
-from terascope.kernels.codegen.terms import Input, is_number, is_true
+from terascope.kernels.codegen.statements import Input, is_number, is_true
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.merge.float_ranges import totals
 from terascope.machine_code import INTEGER, column, compile_for, output
@@ -193,16 +193,12 @@ def derive(expressions: Sequence[Expr]) -> Function:
             cutting.cut()
         w = cutting.writer
         term = w.term(expr)
-        number = np.float64 if expr.type is Type.FLOAT else np.int64
-        cutting.store(f"v{k}", f"{number_type(expr.type)}({term.value})", number)
+        number = "float64" if expr.type is Type.FLOAT else "int64"
+        cutting.store(f"v{k}", f"np.{number}({term.value})", getattr(np, number))
         cutting.store(f"m{k}_", f"np.uint8({term.valid or 'True'})", np.uint8)
         if can_overflow(expr):
             cutting.store(f"q{k}", f"np.uint8({w.overflows(expr) or 'False'})", np.uint8)
     return cutting.function()
-
-
-def number_type(type: Type) -> str:
-    return "np.float64" if type is Type.FLOAT else "np.int64"
 
 
 def derived_expressions(wanted: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -1,29 +1,103 @@
-"""The statements of a kernel while they are written, and what all recipes write alike.
+"""The text of a kernel while it is written: values with their validity, and statements.
 
-In: terms. Out: lines of Python that give each step a name: reading a vector, choosing one of two
-values, converting to another type, noting an integer overflow.
-`terascope.kernels.codegen.expressions` adds how an expression becomes a term; recipes, which need
-the terms of their arguments, see it only as `Statements`.
+In: types, constants, expressions. Out: a `Term`, the text of a value and of whether it is one (not
+NULL); an `Input`, a vector that statements read; lines of Python that give each step a name:
+reading a vector, choosing one of two values, converting to another type, noting an integer
+overflow. `terascope.kernels.codegen.expressions` adds how an expression becomes a term; recipes,
+which need the terms of their arguments, see it only as `Statements`.
 """
 
 from __future__ import annotations
 
+import enum
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from terascope.kernels.codegen.terms import (
-    Input,
-    InputKind,
-    Term,
-    Unsupported,
-    both,
-    is_number,
-    literal,
-)
 from terascope.plan.expr import Call, Expr, walk
-from terascope.types import INT_MAX, Type, value_range
+from terascope.plan.hashing import hashed_once
+from terascope.types import INT_MAX, INT_MIN, Type, value_range
+
+
+class Unsupported(Exception):
+    """An expression without a form in the kernels; the message names the part."""
+
+
+class InputKind(enum.Enum):
+    """The origin of the values of a vector."""
+
+    NUMBER = "number"
+    """A column of numbers or BOOLs."""
+    LOOKUP = "lookup"
+    """An expression of one column of text or addresses, by its dictionary."""
+    BYTES = "bytes"
+    """A test of payload bytes."""
+    SLICES = "slices"
+    """The slice that a column of times lies in."""
+    MEMBERS = "members"
+    """Whether a number is in a long list of constants."""
+
+
+@hashed_once
+@dataclass(frozen=True)
+class Input:
+    """A vector the statements read."""
+
+    source: InputKind
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Term:
+    """A computed value: texts for it and for its validity; None for always valid."""
+
+    value: str
+    valid: str | None
+    type: Type
+
+
+def is_coded(type: Type) -> bool:
+    """Whether values are held as codes of a dictionary."""
+    return type is Type.STRING or type.is_address
+
+
+def is_number(type: Type) -> bool:
+    return type.is_numeric or type is Type.BOOL or type is Type.WIDE
+
+
+# ---- validity and literals -----------------------------------------------------------------------
+
+
+def both(left: str | None, right: str | None) -> str | None:
+    if left is None or right is None:
+        return left or right
+    return left if left == right else f"({left} & {right})"
+
+
+def is_true(term: Term) -> str:
+    return term.value if term.valid is None else f"({term.value} & {term.valid})"
+
+
+def literal(value: object, type: Type) -> Term:
+    match value:
+        case None:
+            zero = "0.0" if type is Type.FLOAT else "False" if type is Type.BOOL else "0"
+            return Term(zero, "False", type)
+        case bool():
+            return Term(str(value), None, Type.BOOL)
+        case int():
+            text = str(value) if value != INT_MIN else f"({-INT_MAX} - 1)"
+            return Term(f"np.int64({text})", None, type)
+        case float():
+            if math.isnan(value):
+                return Term("np.nan", None, type)
+            if math.isinf(value):
+                return Term("np.inf" if value > 0 else "(-np.inf)", None, type)
+            return Term(repr(value), None, type)
+        case _:
+            raise Unsupported(f"{type.label} constant as a number")
 
 
 @dataclass

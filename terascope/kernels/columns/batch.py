@@ -8,145 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.base import Scalar
 from terascope.functions.overflow import Overflow
-from terascope.functions.roles import AddressMask, SubnetTest
-from terascope.functions.subnets import parse_subnet
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
-from terascope.kernels.codegen.members import member_vector
-from terascope.kernels.codegen.program import Program, numpy_function
-from terascope.kernels.codegen.slices import slice_values
-from terascope.kernels.codegen.terms import Input, InputKind, is_coded, is_number
-from terascope.kernels.columns.addresses import masked, within
-from terascope.kernels.columns.dictionary import (
-    NULL_CODE,
-    BytesDictionary,
+from terascope.kernels.codegen.lookups import member_vector, slice_values
+from terascope.kernels.codegen.program import Function, Program, numpy_function
+from terascope.kernels.codegen.statements import Input, InputKind, is_coded, is_number
+from terascope.kernels.columns.arrays import (
     Codes,
-    Derived,
-    DerivedCodes,
-    Dictionary,
+    Flags,
     Hashes,
     Ints,
     Masks,
-    NumberDictionary,
+    Values,
+    Vector,
     all_valid,
-    dictionary_for,
-    words_of,
+    numbers,
+    spread,
+    validity_of,
 )
+from terascope.kernels.columns.dictionary import NULL_CODE, NumberDictionary
 from terascope.kernels.columns.payload_patterns import extracted, payload_extraction
 from terascope.kernels.columns.payload_tests import payload_column, payload_values
-from terascope.machine_code import INTEGER, compiled_for, output
-from terascope.machine_code import column as column_of
-from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
+from terascope.kernels.columns.task_dictionaries import (
+    TaskDictionaries,
+    coded_column,
+    function_of_addresses,
+)
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, marked_column
 from terascope.plan.show import written
 from terascope.types import Type
 
-Values: TypeAlias = NDArray[Any]
-Vector: TypeAlias = tuple[Values, Masks]
-"""Values and validity."""
-
 Fact = TypeVar("Fact")
 
-ADDRESSES = "addresses"
 
-
-class TaskDictionaries:
-    """The dictionaries of a task. All addresses share one, so that they can be compared by code;
-    every other column and key has its own.
-    """
-
-    def __init__(self) -> None:
-        self._by_name: dict[object, Dictionary] = {}
-        self._derived: dict[Expr, Derived] = {}
-        self._keys: dict[Expr, DerivedCodes] = {}
-
-    def of_column(self, column: Col) -> Dictionary:
-        name: object = ADDRESSES if column.type.is_address else column
-        return self._by_name.setdefault(name, BytesDictionary(column.type))
-
-    def of_key(self, expr: Expr) -> Dictionary:
-        """The dictionary that the codes of a group key belong to."""
-        if isinstance(expr, Col) and not is_number(expr.type):
-            return self.of_column(expr)
-        known = self._by_name.get(expr)
-        return known or self._by_name.setdefault(expr, dictionary_for(expr.type))
-
-    def of_epoch(self, expr: Expr) -> NumberDictionary:
-        """Epochs as codes, where a table holds many of them."""
-        known = self._by_name.setdefault(("epoch", expr), NumberDictionary(expr.type))
-        assert isinstance(known, NumberDictionary)
-        return known
-
-    def lookup(self, expr: Expr) -> pa.Array:
-        """An expression of one coded column, for every code of its dictionary."""
-        if expr not in self._derived:
-            (name,) = columns_of(expr)
-            column = coded_column(expr, name)
-            self._derived[expr] = Derived(self.of_column(column), function_of(expr, name))
-        return self._derived[expr].column()
-
-    def key_codes(self, expr: Expr) -> Codes:
-        """A key computed from one coded column: its code, for every code of that column."""
-        if expr not in self._keys:
-            (name,) = columns_of(expr)
-            column = self.of_column(coded_column(expr, name))
-            self._keys[expr] = DerivedCodes(column, function_of(expr, name), self.of_key(expr))
-        return self._keys[expr].codes()
-
-    @property
-    def memory_bytes(self) -> int:
-        return sum(d.memory_bytes for d in self._by_name.values())
-
-    @property
-    def largest(self) -> int:
-        return max((len(d) for d in self._by_name.values()), default=0)
-
-
-def coded_column(expr: Expr, name: str) -> Col:
-    return next(e for e in walk(expr) if isinstance(e, Col) and e.name == name)
-
-
-def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
-    """The expression on a column of different values: in plain Python, once for each, but for a few
-    functions of addresses, which are common and simple.
-    """
-    simple = function_of_addresses(expr)
-    if simple is not None:
-        return simple
-    evaluate = compile_expr(expr, (name,), {})
-
-    def compute(values: pa.Array) -> pa.Array:
-        results = [evaluate((value,)) for value in values.to_pylist()]
-        return pa.array(results, arrow_type(expr.type))
-
-    return compute
-
-
-@lru_cache(maxsize=256)
-def function_of_addresses(expr: Expr) -> Callable[[pa.Array], pa.Array] | None:
-    match expr:
-        case Call(Scalar(role=AddressMask()), (Col(), Lit(value=int(mask)))):
-            return lambda values: masked(values, mask)
-        case Call(Scalar(role=SubnetTest()), (Col(), Lit(value=str(text)))):
-            subnet = parse_subnet(text)
-            if subnet.first[0] == 4:
-                return lambda values: within(values, subnet)
-    return None
-
-
+@dataclass
 class Facts:
     """A cache of values that several queries use."""
 
-    _facts: dict[object, tuple[Any, ...]]
+    _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False)
 
     def once(self, name: object, compute: Callable[..., Fact], *args: Any) -> Fact:
         """A value that several queries use, computed for the first of them.
@@ -155,7 +62,7 @@ class Facts:
         that no other array can get the same identity.
         """
         if name not in self._facts:
-            self._facts[name] = (compute(*args), compute, args)
+            self._facts[name] = compute(*args), args
         fact: Fact = self._facts[name][0]
         return fact
 
@@ -168,10 +75,6 @@ class VectorBatch(Facts):
     dictionaries: TaskDictionaries
     program: Program
     derive: Callable[..., Any]
-    _vectors: dict[Input, Vector] = field(default_factory=dict)
-    _codes: dict[Expr, Codes] = field(default_factory=dict)
-    _derived: dict[Expr, tuple[Values, Masks, Masks | None]] | None = None
-    _facts: dict[object, tuple[Any, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -182,10 +85,7 @@ class VectorBatch(Facts):
         return [array for one in wanted for array in self.input(one)]
 
     def input(self, wanted: Input) -> Vector:
-        vector = self._vectors.get(wanted)
-        if vector is None:
-            vector = self._vectors[wanted] = self._input(wanted)
-        return vector
+        return self.once(wanted, self._input, wanted)
 
     def _input(self, wanted: Input) -> Vector:
         expr = wanted.expr
@@ -193,8 +93,7 @@ class VectorBatch(Facts):
             assert isinstance(expr, Col)
             return numbers(self.columns.column(expr.name), expr.type)
         if wanted.source is InputKind.BYTES:
-            everybody = np.arange(len(self), dtype=np.int32)
-            return self.payload_vector(expr, everybody)
+            return self.payload_vector(expr, np.arange(len(self), dtype=np.int32))
         if wanted.source is InputKind.SLICES:
             assert isinstance(expr, Call)
             times, valid = self.input(Input(InputKind.NUMBER, expr.args[0]))
@@ -257,8 +156,6 @@ class VectorBatch(Facts):
         """A number for all tuples of the batch; an overflow among `rows` is an error."""
         if isinstance(expr, Col):
             return self.input(Input(InputKind.NUMBER, expr))
-        if self._derived is None:
-            self._derived = self._derive()
         if expr not in self._derived:  # a test of payload bytes
             vector = self.payload_vector(expr, rows)
             return spread(vector[0], rows, len(self)), spread(vector[1], rows, len(self))
@@ -273,13 +170,14 @@ class VectorBatch(Facts):
             present = self.columns.column(expr.name)
             if not present.null_count:
                 return all_valid(len(self))
-            valid: NDArray[np.bool_] = present.is_valid().to_numpy(zero_copy_only=False)
+            valid: Flags = present.is_valid().to_numpy(zero_copy_only=False)
             return valid.view(np.uint8)
         if is_coded(expr.type):
             return np.asarray(self.key_codes(expr) != NULL_CODE).view(np.uint8)
         return self.number(expr, rows)[1]
 
-    def _derive(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
+    @cached_property
+    def _derived(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
         made: dict[Expr, tuple[Values, Masks, Masks | None]] = {}
         outputs: list[Values] = []
         for expr in self.program.derived:
@@ -297,17 +195,12 @@ class VectorBatch(Facts):
     # ---- codes
 
     def column_codes(self, column: Col) -> Codes:
-        codes = self._codes.get(column)
-        if codes is None:
-            dictionary = self.dictionaries.of_column(column)
-            codes = self._codes[column] = dictionary.encode(self.columns.column(column.name))
-        return codes
+        encode = self.dictionaries.of_column(column).encode
+        return self.once(("column", column), encode, self.columns.column(column.name))
 
     def key_codes(self, expr: Expr) -> Codes:
-        """Codes of a group key."""
-        if expr not in self._codes:
-            self._codes[expr] = self._key_codes(expr)
-        return self._codes[expr]
+        """The codes of a group key."""
+        return self.once(("key", expr), self._key_codes, expr)
 
     def _key_codes(self, expr: Expr) -> Codes:
         if isinstance(expr, Col) and not is_number(expr.type):
@@ -324,8 +217,8 @@ class VectorBatch(Facts):
         dictionary = self.dictionaries.of_key(expr)
         assert isinstance(dictionary, NumberDictionary)
         if len(rows) == len(self):
-            return dictionary.encode_numbers(words_of(values, expr.type), masks)
-        codes = dictionary.encode_numbers(words_of(values[rows], expr.type), masks[rows])
+            return dictionary.encode_numbers(values, masks)
+        codes = dictionary.encode_numbers(values[rows], masks[rows])
         return spread(codes, rows, len(self))
 
     # ---- values of some tuples
@@ -356,12 +249,12 @@ class VectorBatch(Facts):
 
     # ---- what is evaluated for few tuples only
 
-    def passing(self, predicate: Expr, rows: Codes) -> NDArray[np.bool_]:
+    def passing(self, predicate: Expr, rows: Codes) -> Flags:
         """The tuples among some for which a predicate is TRUE; only these are evaluated."""
         values, valid = self.evaluate(predicate, rows)
         return np.asarray((values != 0) & valid)
 
-    def evaluate(self, expr: Expr, rows: Codes) -> tuple[Values, NDArray[np.bool_]]:
+    def evaluate(self, expr: Expr, rows: Codes) -> tuple[Values, Flags]:
         """An expression by numpy, for some tuples: values, and where there are any."""
         wanted, _ = numpy_function(expr)
         vectors: list[Values] = []
@@ -375,9 +268,7 @@ class VectorBatch(Facts):
         return evaluated(expr, vectors, len(rows))
 
 
-def evaluated(
-    expr: Expr, vectors: Sequence[Values], count: int
-) -> tuple[Values, NDArray[np.bool_]]:
+def evaluated(expr: Expr, vectors: Sequence[Values], count: int) -> tuple[Values, Flags]:
     """An expression by numpy, over the vectors it reads: values, and where there are any."""
     _, function = numpy_function(expr)
     with np.errstate(all="ignore"):
@@ -390,46 +281,30 @@ def evaluated(
     )
 
 
-def spread(part: Values, rows: Codes, count: int) -> Values:
-    """Values of some tuples as a vector of all; of the others, anything."""
-    vector = np.zeros(count, part.dtype)
-    vector[rows] = part
-    return vector
+NOTHING: Final = Program(Function(), 0, Function(), ())
 
 
-def numbers(column: pa.Array, type: Type) -> Vector:
-    """A column of numbers as a vector; NULLs have the value 0."""
+class FinishedRows:
+    """All rows of a batch."""
+
+    def __init__(self, columns: pa.RecordBatch) -> None:
+        self._batch = VectorBatch(columns, TaskDictionaries(), NOTHING, lambda *_: None)
+        self._everybody = np.arange(columns.num_rows, dtype=np.int32)
+
+    def column(self, expr: Expr) -> pa.Array:
+        marked = marked_column(expr)
+        if marked is not None:
+            return where_true(*map(self.column, marked))
+        return self._batch.column(expr, self._everybody)
+
+    def passing(self, predicate: Expr) -> Flags:
+        """The mask of rows for which a predicate is TRUE."""
+        return self._batch.passing(predicate, self._everybody)
+
+
+def where_true(marker: pa.Array, column: pa.Array) -> pa.Array:
+    """The values of a column where a marker is TRUE, NULL elsewhere."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if column.null_count and column.type in (pa.bool_(), pa.int64()):
-        return present_numbers(column)
-    masks = all_valid(len(column))
-    if column.null_count:
-        masks = validity_of(column)
-        column = column.fill_null(False if type is Type.BOOL else 0)
-    return column.to_numpy(zero_copy_only=False), masks
-
-
-def present_numbers(column: pa.Array) -> Vector:
-    """The numbers of a column with NULLs, as most sources have: in one pass, or two."""
-    bits, data = (np.frombuffer(buffer, np.uint8) for buffer in column.buffers())
-    masks = np.empty(len(column), np.uint8)
-    unpack_bits(bits, column.offset, masks)
-    if column.type == pa.bool_():
-        values = np.empty(len(column), np.uint8)
-        unpack_bits(data, column.offset, values)
-        return (values & masks).view(np.bool_), masks
-    words = data.view(np.int64)[column.offset : column.offset + len(column)]
-    return words * masks, masks
-
-
-@compiled_for(column_of(np.uint8), INTEGER, output(np.uint8))
-def unpack_bits(bits: NDArray[np.uint8], start: int, out: NDArray[np.uint8]) -> None:
-    for i in range(len(out)):
-        at = start + i
-        out[i] = bits[at >> 3] >> np.uint8(at & 7) & np.uint8(1)
-
-
-def validity_of(column: pa.Array) -> Masks:
-    valid: NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid.view(np.uint8)
+        codes = pc.if_else(marker.fill_null(False), column.indices, None)
+        return pa.DictionaryArray.from_arrays(codes, column.dictionary)
+    return pc.if_else(marker.fill_null(False), column, None)

@@ -8,23 +8,28 @@ hashed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from abc import ABC, abstractmethod
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
 from terascope.hashing import GOLDEN, mix
-from terascope.kernels.columns.growing_array import GrowingArray
+from terascope.kernels.columns.arrays import (
+    Bytes,
+    Codes,
+    Hashes,
+    Ints,
+    Masks,
+    Values,
+    all_valid,
+    byte_runs,
+    numbers,
+    validity_of,
+    words_of,
+)
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.types import Type
-
-Codes: TypeAlias = NDArray[np.int32]
-Ints: TypeAlias = NDArray[np.int64]
-Hashes: TypeAlias = NDArray[np.uint64]
-Masks: TypeAlias = NDArray[np.uint8]
 
 NULL_CODE = 0
 FIRST_ROOM = 1 << 10
@@ -34,33 +39,47 @@ REFILL_BLOCK = 256
 """Rows of a table whose places are listed at a time when the table grows."""
 
 
-class Dictionary(Protocol):
-    """The interface of a dictionary for tables, payloads and results."""
+class Dictionary(ABC):
+    """Codes of the values of one type."""
 
-    type: Type
+    def __init__(self, type: Type) -> None:
+        self.type = type
+        self._table: Ints = np.zeros((2 * FIRST_ROOM, 2), np.int64)
+        self._words: Ints = np.zeros(FIRST_ROOM, np.int64)
+        """By code: the value, or a word for it that is hashed."""
+        self._count = 1
 
     def __len__(self) -> int:
         """Codes given so far, NULL's among them."""
-        ...
+        return self._count
 
+    @abstractmethod
     def values(self, codes: Codes | None = None) -> pa.Array:
         """The values of some codes, or of all, as an Arrow column of the type."""
-        ...
+
+    @abstractmethod
+    def encode(self, values: pa.Array) -> Codes:
+        """The codes of a column of values."""
 
     def hashes(self, codes: Codes) -> Hashes:
         """Hashes of values: the same in every process."""
-        ...
-
-    def encode(self, values: pa.Array) -> Codes:
-        """The codes of a column of values."""
-        ...
-
-    def bytes_with(self, more: int) -> int:
-        """The most memory with this many more values."""
-        ...
+        return hash_numbers(self._words[codes], codes)
 
     @property
-    def memory_bytes(self) -> int: ...
+    def memory_bytes(self) -> int:
+        return self._words.nbytes + self._table.nbytes
+
+    def bytes_with(self, more: int) -> int:
+        """The memory needed with so many more values, if they are as long as those before."""
+        room = len(self._words)
+        while room < self._count + more:
+            room *= 2
+        return self.memory_bytes // len(self._words) * room
+
+    def _double(self) -> None:
+        """Twice the room for values, and for rows of the table."""
+        self._words = np.concatenate([self._words, np.zeros_like(self._words)])
+        self._table = enlarged(self._table)
 
 
 def dictionary_for(type: Type) -> Dictionary:
@@ -69,117 +88,50 @@ def dictionary_for(type: Type) -> Dictionary:
     return NumberDictionary(type)
 
 
-def room_for(count: int, room: int) -> int:
-    """The size of an array that doubles until it holds this many values."""
-    while room < count:
-        room *= 2
-    return room
-
-
-def enlarged(table: Ints) -> Ints:
-    """A table of twice the length with the same rows."""
-    larger = np.zeros((2 * len(table), 2), np.int64)
-    refill(table, larger)
-    return larger
-
-
 # ---- numbers -------------------------------------------------------------------------------------
 
 
-class NumberDictionary:
+class NumberDictionary(Dictionary):
     """Integers, BOOLs and FLOATs, by their 64 bits."""
 
     def __init__(self, type: Type) -> None:
-        self.type = type
+        super().__init__(type)
         self._small: Codes = np.zeros(SMALL, np.int32)
-        self._table: Ints = np.zeros((2 * FIRST_ROOM, 2), np.int64)
-        self._values: Ints = np.zeros(FIRST_ROOM, np.int64)
-        self._count = 1
-
-    def __len__(self) -> int:
-        return self._count
 
     def encode(self, values: pa.Array) -> Codes:
-        return self.encode_numbers(*number_arrays(values, self.type))
+        return self.encode_numbers(*numbers(values, self.type))
 
-    def encode_numbers(self, values: Ints, masks: Masks | None) -> Codes:
-        """Codes of values given as 64-bit words; where the mask is 0 the value is NULL."""
-        codes = np.empty(len(values), np.int32)
+    def encode_numbers(self, values: Values, masks: Masks | None) -> Codes:
+        """Codes of numbers; where the mask is 0 the value is NULL."""
+        words, codes = words_of(values), np.empty(len(values), np.int32)
         if masks is None:
             masks = all_valid(len(values))
         at = 0
         while True:
             at, self._count = encode_integers(
-                values, masks, at, codes, self._small, self._table, self._values, self._count
+                words, masks, at, codes, self._small, self._table, self._words, self._count
             )
             if at == len(values):
                 return codes
-            self._grow()
-
-    def _grow(self) -> None:
-        self._values = np.concatenate([self._values, np.zeros_like(self._values)])
-        self._table = enlarged(self._table)
-
-    def bytes_with(self, more: int) -> int:
-        room = room_for(self._count + more, len(self._values))
-        return self.memory_bytes // len(self._values) * room
+            self._double()
 
     def numbers(self, codes: Codes) -> Ints:
         """The 64-bit words of some codes."""
-        return self._values[codes]
+        return self._words[codes]
 
     def values(self, codes: Codes | None = None) -> pa.Array:
-        taken = self._values[: self._count] if codes is None else self._values[codes]
-        missing = np.zeros(len(taken), np.bool_)
         if codes is None:
-            missing[NULL_CODE] = True
-        else:
-            np.equal(codes, NULL_CODE, out=missing)
+            codes = np.arange(self._count, dtype=np.int32)
+        taken: Values = self._words[codes]
         if self.type is Type.FLOAT:
-            return pa.array(taken.view(np.float64), pa.float64(), mask=missing)
-        if self.type is Type.BOOL:
-            return pa.array(taken != 0, pa.bool_(), mask=missing)
-        return pa.array(taken, pa.int64(), mask=missing)
-
-    def hashes(self, codes: Codes) -> Hashes:
-        return hash_numbers(self._values[codes], codes)
+            taken = taken.view(np.float64)
+        elif self.type is Type.BOOL:
+            taken = taken != 0
+        return pa.array(taken, mask=codes == NULL_CODE)
 
     @property
     def memory_bytes(self) -> int:
-        return self._values.nbytes + self._table.nbytes + self._small.nbytes
-
-
-def number_arrays(given: pa.Array, type: Type) -> tuple[Ints, Masks | None]:
-    """The 64-bit words of a column of numbers, and its validity."""
-    masks = None
-    if given.null_count:
-        masks = given.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-        given = given.fill_null(False if type is Type.BOOL else 0)
-    values = given.to_numpy(zero_copy_only=False)
-    return words_of(values, type), masks
-
-
-def words_of(values: NDArray[Any], type: Type) -> Ints:
-    """Numbers as the 64-bit words of a dictionary."""
-    return canonical_floats(values) if type is Type.FLOAT else values.astype(np.int64, copy=False)
-
-
-def canonical_floats(values: NDArray[np.float64]) -> Ints:
-    """One word for every NaN, and one for both zeros, as GSQL compares them."""
-    values = values + 0.0
-    values[np.isnan(values)] = np.nan
-    return values.view(np.int64)
-
-
-_ONES: dict[int, Masks] = {}
-
-
-def all_valid(count: int) -> Masks:
-    """An array of ones, shared by everybody."""
-    known = _ONES.get(0)
-    if known is None or len(known) < count:
-        known = _ONES[0] = np.ones(max(count, 1 << 16), np.uint8)
-    return known[:count]
+        return super().memory_bytes + self._small.nbytes
 
 
 @compiled_for(
@@ -236,6 +188,13 @@ def encode_integers(
     return len(values), count
 
 
+def enlarged(table: Ints) -> Ints:
+    """A table of twice the length with the same rows."""
+    larger = np.zeros((2 * len(table), 2), np.int64)
+    refill(table, larger)
+    return larger
+
+
 @compiled_for(column(np.int64, 2), output(np.int64, 2))
 def refill(small: Ints, table: Ints) -> None:
     """Put the rows of a table, (word, code) with code 0 for an empty one, into a larger empty one.
@@ -274,19 +233,13 @@ def hash_numbers(values: Ints, codes: Codes) -> Hashes:
 # ---- text, addresses, bytes ----------------------------------------------------------------------
 
 
-class BytesDictionary:
+class BytesDictionary(Dictionary):
     """Values that are runs of bytes."""
 
     def __init__(self, type: Type) -> None:
-        self.type = type
-        self._table: Ints = np.zeros((2 * FIRST_ROOM, 2), np.int64)
+        super().__init__(type)
         self._ends: Ints = np.zeros(FIRST_ROOM + 1, np.int64)
-        self._content: NDArray[np.uint8] = np.zeros(16 * FIRST_ROOM, np.uint8)
-        self._words: Ints = np.zeros(FIRST_ROOM, np.int64)
-        self._count = 1
-
-    def __len__(self) -> int:
-        return self._count
+        self._content: Bytes = np.zeros(16 * FIRST_ROOM, np.uint8)
 
     def encode(self, values: pa.Array) -> Codes:
         if pa.types.is_dictionary(values.type):
@@ -294,41 +247,28 @@ class BytesDictionary:
             places = values.indices.cast(pa.int64()).fill_null(len(distinct) - 1)
             codes: Codes = distinct[places.to_numpy(zero_copy_only=False)]
             return codes
-        _, ends, content = values.buffers()
-        count = len(values)
-        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + count + 1]
-        data = np.frombuffer(content, np.uint8) if content else np.zeros(1, np.uint8)
-        masks = all_valid(count)
-        if values.null_count:
-            masks = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-        codes = np.empty(count, np.int32)
+        offsets, data = byte_runs(values)
+        masks = validity_of(values) if values.null_count else all_valid(len(values))
+        codes = np.empty(len(values), np.int32)
         at = 0
         while True:
             at, self._count = encode_bytes(
                 offsets, data, masks, at, codes,
                 self._table, self._ends, self._content, self._words, self._count,
             )  # fmt: skip
-            if at == count:
+            if at == len(values):
                 return codes
-            longest = int(offsets[at + 1] - offsets[at])
-            self._grow(longest)
+            self._grow(int(offsets[at + 1] - offsets[at]))
 
     def _grow(self, longest: int) -> None:
         used = int(self._ends[self._count])
         if used + longest > len(self._content):
             room = max(2 * len(self._content), used + 2 * longest)
-            self._content = np.concatenate(
-                [self._content, np.zeros(room - len(self._content), np.uint8)]
-            )
+            more = np.zeros(room - len(self._content), np.uint8)
+            self._content = np.concatenate([self._content, more])
         if self._count == len(self._words):
             self._ends = np.concatenate([self._ends, np.zeros(len(self._words), np.int64)])
-            self._words = np.concatenate([self._words, np.zeros_like(self._words)])
-            self._table = enlarged(self._table)
-
-    def bytes_with(self, more: int) -> int:
-        """If they are as long as those before."""
-        room = room_for(self._count + more, len(self._words))
-        return self.memory_bytes // len(self._words) * room
+            self._double()
 
     def values(self, codes: Codes | None = None) -> pa.Array:
         large = pa.large_string() if self.type in (Type.STRING, Type.NULL) else pa.large_binary()
@@ -344,17 +284,13 @@ class BytesDictionary:
         taken = everything if codes is None else everything.take(pa.array(codes))
         return taken.cast(arrow_type(self.type))
 
-    def hashes(self, codes: Codes) -> Hashes:
-        return hash_numbers(self._words[codes], codes)
-
     @property
     def memory_bytes(self) -> int:
-        parts = (self._table, self._ends, self._content, self._words)
-        return sum(part.nbytes for part in parts)
+        return super().memory_bytes + self._ends.nbytes + self._content.nbytes
 
 
 @inlined
-def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
+def word_of(data: Bytes, begin: int, end: int) -> np.int64:
     """A word for a run of bytes: exact below eight of them, else negative, and a mere hash.
 
     An IPv4 address, held in five bytes, is the common case.
@@ -392,13 +328,13 @@ def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
 )  # fmt: skip
 def encode_bytes(
     offsets: Codes,
-    data: NDArray[np.uint8],
+    data: Bytes,
     masks: Masks,
     start: int,
     codes: Codes,
     table: Ints,
     ends: Ints,
-    content: NDArray[np.uint8],
+    content: Bytes,
     words: Ints,
     count: int,
 ) -> tuple[int, int]:
@@ -435,10 +371,10 @@ def encode_bytes(
 
 @inlined
 def same(
-    content: NDArray[np.uint8],
+    content: Bytes,
     ends: Ints,
     code: int,
-    data: NDArray[np.uint8],
+    data: Bytes,
     begin: int,
     end: int,
 ) -> bool:
@@ -452,41 +388,3 @@ def same(
 
 
 # ---- what follows from a dictionary --------------------------------------------------------------
-
-
-class Derived:
-    """A function of a dictionary's values, computed once for each of them as they come."""
-
-    def __init__(self, source: Dictionary, function: Callable[[pa.Array], pa.Array]) -> None:
-        self._source = source
-        self._function = function
-        self._column: pa.Array | None = None
-
-    def column(self) -> pa.Array:
-        """One value per code of the source."""
-        count = len(self._source)
-        done = 0 if self._column is None else len(self._column)
-        if self._column is None or done < count:
-            fresh = self._function(self._source.values(np.arange(done, count, dtype=np.int32)))
-            self._column = fresh if done == 0 else pa.concat_arrays([self._column, fresh])
-        return self._column
-
-
-class DerivedCodes:
-    """Derived values with their codes in another dictionary."""
-
-    def __init__(
-        self, source: Dictionary, function: Callable[[pa.Array], pa.Array], target: Dictionary
-    ) -> None:
-        self._source = source
-        self._function = function
-        self._target = target
-        self._codes = GrowingArray(np.int32)
-
-    def codes(self) -> Codes:
-        """One per code of the source."""
-        done, count = len(self._codes), len(self._source)
-        if done < count:
-            values = self._source.values(np.arange(done, count, dtype=np.int32))
-            self._codes.add(self._target.encode(self._function(values)))
-        return self._codes.values

@@ -23,6 +23,8 @@ from terascope.types import Type
 
 DIFFERENT: Final = re.compile(r"\\[sSpPAzZ1-9]|\(\?")
 """Classes that hold other characters, back references, and groups of special meaning."""
+TOKEN: Final = re.compile(r"\\x..|\\.|\[(?:\\.|[^\]\\])*\]|\{[^}]*\}|.", re.DOTALL)
+"""An escape, a class of characters, a number of repetitions, or a single character."""
 
 
 @lru_cache(maxsize=256)
@@ -47,50 +49,23 @@ def required_text(pattern: str) -> str:
     """The longest text in every match of a pattern that RE2 reads; empty if there may be matches
     without one. Only text outside of groups is considered.
     """
-    pattern = portable(pattern)
-    texts, current, at = [""], "", 0
-    while at < len(pattern):
-        c, then = pattern[at], pattern[at + 1 : at + 2]
-        if c == "|":
+    texts, current, depth = [""], "", 0
+    for token in TOKEN.findall(portable(pattern)):
+        escaped = token[1] if token[0] == "\\" else None
+        if depth or token == "(":
+            depth += (token == "(") - (token == ")")
+        elif token == "|":
             return ""
-        if c in "([":
-            texts.append(current)
-            current, at = "", end_of_brackets(pattern, at)
-        elif c in "*?{":  # what stands before it may be missing
-            texts.append(current[:-1])
-            current, at = "", pattern.index("}", at) + 1 if c == "{" else at + 1
-        elif c == "\\" and not then.isalnum():
-            current, at = current + then, at + 2
-        elif c in "\\+.^$":
-            texts.append(current)
-            current, at = "", end_of_escape(pattern, at) if c == "\\" else at + 1
-        else:
-            current, at = current + c, at + 1
+        elif escaped is not None and not escaped.isalnum():
+            current += escaped
+            continue
+        elif escaped is None and token[0] not in "[*?{+.^$":
+            current += token
+            continue
+        # What stands before one of these may be missing.
+        texts.append(current[:-1] if token[0] in "*?{" else current)
+        current = ""
     return max(*texts, current, key=len)
-
-
-def end_of_escape(pattern: str, at: int) -> int:
-    r"""Behind an escape such as \d, \n or \x41."""
-    return at + 4 if pattern[at + 1] == "x" else at + 2
-
-
-def end_of_brackets(pattern: str, at: int) -> int:
-    """Behind the group or the class that begins there."""
-    depth, in_class = 0, False
-    while at < len(pattern):
-        c = pattern[at]
-        if c == "\\":
-            at += 1
-        elif in_class:
-            in_class = c != "]"
-        elif c == "[":
-            in_class = True
-        elif c in "()":
-            depth += 1 if c == "(" else -1
-        at += 1
-        if depth == 0 and not in_class:
-            break
-    return at
 
 
 # ---- extraction ----------------------------------------------------------------------------------
@@ -137,20 +112,8 @@ def named_group(pattern: str, group: int) -> str | None:
 
 def openings(pattern: str) -> list[int]:
     """The positions at which capturing groups begin."""
-    found, at, in_class = [], 0, False
-    while at < len(pattern):
-        c = pattern[at]
-        if c == "\\":
-            at += 2
-            continue
-        if in_class:
-            in_class = c != "]"
-        elif c == "[":
-            in_class = True
-        elif c == "(" and pattern[at + 1 : at + 2] != "?":
-            found.append(at)
-        at += 1
-    return found
+    tokens = TOKEN.finditer(pattern)
+    return [t.start() for t in tokens if t.group() == "(" and pattern[t.end() : t.end() + 1] != "?"]
 
 
 def without_groups(pattern: str, opened: list[int]) -> str:

@@ -1,27 +1,27 @@
-"""Tests of payload bytes: prefix, containment, bytes at an offset, length.
+"""Tests of payload bytes: does it begin with, contain, have at an offset; how long is it.
 
-In: a BINARY column as Arrow holds it, and the selected tuples. Out: a vector. These are the
-expensive predicates: they are evaluated only for tuples that passed the cheap ones, straight on the
-bytes of the batch.
+In: a BINARY column as Arrow holds it, all payloads one behind the other, and the tuples that are
+asked for. Out: a vector. These are the expensive predicates: they are evaluated only for tuples
+that passed the cheap ones, straight on the bytes of the batch. When most of a batch is asked for,
+its bytes are searched in one sweep, 64 at a time, by two bytes of what is sought: many times as
+fast as payload by payload. Few payloads are searched one by one.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.functions.base import Scalar, Value
 from terascope.functions.roles import TextTest
 from terascope.functions.values import as_bytes, as_text
+from terascope.kernels.columns.arrays import Bytes, Codes, Ints, byte_runs
 from terascope.kernels.columns.payload_patterns import matches, re2_pattern, required_text
-from terascope.kernels.columns.payload_search import contains
-from terascope.machine_code import INTEGER, column, compiled_for
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import Type
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 
 def is_payload_test(expr: Expr) -> bool:
@@ -51,14 +51,14 @@ def payload_column(expr: Expr) -> str:
     return payload.name
 
 
-def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+def payload_values(expr: Expr, payloads: pa.Array, rows: Codes) -> Ints:
     """The values of a test for some tuples of a batch; of NULLs, anything."""
     assert isinstance(expr, Call)
     assert isinstance(expr.function.role, TextTest)
     test, given = expr.function.role.test, constants(expr)
     if test == "regex":
         return pattern_values(as_text(given[0]), payloads, rows)
-    offsets, data = content_of(payloads)
+    offsets, data = byte_runs(payloads)
     match test:
         case "start":
             return matches_at(offsets, data, rows, 0, needle(given[0]))
@@ -77,14 +77,14 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: NDArray[np.int32]) -> N
             return lengths(offsets, rows)
 
 
-def pattern_values(text: str, payloads: pa.Array, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+def pattern_values(text: str, payloads: pa.Array, rows: Codes) -> Ints:
     """Whether a regular expression matches. Where every match has some text in it, only payloads
     that have that text are matched.
     """
     pattern, inside = re2_pattern(text), required_text(text)
     assert pattern is not None
     if inside:
-        found = contains(*content_of(payloads), rows, needle(inside))
+        found = contains(*byte_runs(payloads), rows, needle(inside))
         candidates = np.flatnonzero(found)
         found[candidates] = matching(payloads.take(pa.array(rows[candidates])), pattern)
         return found
@@ -98,30 +98,22 @@ def matching(payloads: pa.Array, pattern: str) -> Ints:
     return found
 
 
-def content_of(payloads: pa.Array) -> tuple[NDArray[np.int32], Bytes]:
-    _, ends, content = payloads.buffers()
-    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
-    return offsets, (
-        np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
-    )
-
-
 def needle(text: str | bytes) -> Bytes:
     return np.frombuffer(as_bytes(text), np.uint8)
 
 
-def lengths(offsets: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
+def lengths(offsets: Codes, rows: Codes) -> Ints:
     return (offsets[rows + 1] - offsets[rows]).astype(np.int64)
 
 
 @compiled_for(column(np.int32), column(np.uint8), column(np.int32), INTEGER, column(np.uint8))
 def matches_at(
-    offsets: NDArray[np.int32],
+    offsets: Codes,
     data: Bytes,
-    rows: NDArray[np.int32],
+    rows: Codes,
     at: int,
     wanted: Bytes,
-) -> NDArray[np.int64]:
+) -> Ints:
     out = np.zeros(len(rows), np.int64)
     size = len(wanted)
     for r in range(len(rows)):
@@ -134,4 +126,83 @@ def matches_at(
                 same = False
                 break
         out[r] = same
+    return out
+
+
+BLOCK: Final = 64
+SWEPT: Final = 8
+"""A sweep takes as long as searching one in this many payloads."""
+
+
+def contains(offsets: Codes, data: Bytes, rows: Codes, wanted: Bytes) -> Ints:
+    """1 for each selected tuple whose payload contains the bytes."""
+    count = len(offsets) - 1
+    if len(wanted) == 0 or SWEPT * len(rows) < count:
+        return search_each(offsets, data, rows, wanted)
+    hits = np.zeros(count, np.int64)
+    sweep(offsets, data, wanted, hits)
+    return hits[rows]
+
+
+@compiled_for(column(np.int32), column(np.uint8), column(np.uint8), output(np.int64))
+def sweep(offsets: Codes, data: Bytes, wanted: Bytes, hits: Ints) -> None:
+    """Mark the payloads that contain `wanted`, which is not empty. A block of positions is compared
+    without a branch, so that the processor compares many at once.
+    """
+    size = len(wanted)
+    at, end = np.int64(offsets[0]), np.int64(offsets[-1]) - size + 1
+    first, last = wanted[0], wanted[size - 1]
+    row = np.int64(0)
+    while at < end:
+        stop = min(at + BLOCK, end)
+        seen = np.uint8(0)
+        if stop - at == BLOCK:
+            begins, ends = data[at : at + BLOCK], data[at + size - 1 : at + size - 1 + BLOCK]
+            for i in range(BLOCK):
+                seen |= np.uint8(begins[i] == first) & np.uint8(ends[i] == last)
+        else:
+            seen = np.uint8(1)
+        if seen:
+            while at < stop:
+                if data[at] == first and data[at + size - 1] == last:
+                    k = 1
+                    while k < size and data[at + k] == wanted[k]:
+                        k += 1
+                    if k >= size:
+                        while offsets[row + 1] <= at:
+                            row += 1
+                        if at + size <= offsets[row + 1]:
+                            hits[row] = 1
+                            at = np.int64(offsets[row + 1])
+                            continue
+                at += 1
+        else:
+            at = stop
+
+
+@compiled_for(column(np.int32), column(np.uint8), column(np.int32), column(np.uint8))
+def search_each(offsets: Codes, data: Bytes, rows: Codes, wanted: Bytes) -> Ints:
+    """Horspool: a byte that is not in the pattern skips the length of the pattern."""
+    out = np.zeros(len(rows), np.int64)
+    size = len(wanted)
+    if size == 0:
+        out[:] = 1
+        return out
+    skip = np.full(256, size, np.int64)
+    for k in range(size - 1):
+        skip[wanted[k]] = size - 1 - k
+    last = wanted[size - 1]
+    for r in range(len(rows)):
+        end = offsets[rows[r] + 1]
+        at = offsets[rows[r]] + size - 1
+        while at < end:
+            byte = data[at]
+            if byte == last:
+                k = 0
+                while k < size - 1 and data[at - size + 1 + k] == wanted[k]:
+                    k += 1
+                if k == size - 1:
+                    out[r] = 1
+                    break
+            at += skip[byte]
     return out

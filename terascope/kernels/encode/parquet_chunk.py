@@ -9,14 +9,14 @@ of its values are known.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
-from terascope.kernels.columns.dictionary import NULL_CODE, Codes, Dictionary
+from terascope.kernels.columns.arrays import Codes, Flags, Values, byte_runs
+from terascope.kernels.columns.dictionary import NULL_CODE, Dictionary
 from terascope.kernels.encode.parquet_encode import (
     SLACK,
     deltas_room,
@@ -135,7 +135,7 @@ class ColumnPages:
             content = out[: put_indices(out, indices, width)].tobytes()
         self._page(rows, levels(rows, valid), content, RLE_DICTIONARY)
 
-    def _add_numbers(self, values: NDArray[Any], valid: NDArray[np.bool_] | None) -> None:
+    def _add_numbers(self, values: Values, valid: Flags | None) -> None:
         if self.type is Type.BOOL:
             self._add_plain(pa.array(values != 0, mask=None if valid is None else ~valid))
             return
@@ -190,6 +190,7 @@ class ColumnPages:
             first = [dictionary_page_header(len(content), len(values)), content]
             self._encodings.add(PLAIN)
         before = sum(map(len, first))
+        has_bounds = bool(self._constants) and self.type is not Type.WIDE
         chunk = Chunk(
             physical_type(self.type),
             self.name,
@@ -199,17 +200,13 @@ class ColumnPages:
             offset + before,
             offset if first else None,
             # Epochs: whoever asks for some of them need not read the others.
-            (min(self._constants), max(self._constants)) if self._has_bounds else None,
+            (min(self._constants), max(self._constants)) if has_bounds else None,
         )
         pages = first + self._pages
         self._pages, self.bytes, self._rows, self._encodings = [], 0, 0, set()
         self._codes = CodesInUse()  # a task writes many parts: nothing is kept
         self._constants, self._kind = [], None
         return chunk, pages
-
-    @property
-    def _has_bounds(self) -> bool:
-        return bool(self._constants) and self.type is not Type.WIDE
 
     def _dictionary_values(self) -> pa.Array | None:
         if self._constants:
@@ -252,7 +249,7 @@ class CodesInUse:
         return self._dictionary.values(self._used[: self.count].copy())
 
 
-def levels(rows: int, valid: NDArray[np.bool_] | None) -> bytes:
+def levels(rows: int, valid: Flags | None) -> bytes:
     """Definition levels, with their length: which of the rows have a value."""
     if valid is None:
         return repeated_level(rows, True)
@@ -274,9 +271,7 @@ def plain(values: pa.Array) -> bytes:
         return bytes(np.packbits(bits, bitorder="little").tobytes())
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return bytes(values.to_numpy().tobytes())
-    _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
-    content = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+    ends, content = byte_runs(values)
     out = np.empty(4 * len(values) + int(ends[-1] - ends[0]), np.uint8)
     put_byte_arrays(out, ends, content)
     return bytes(out.tobytes())

@@ -10,16 +10,13 @@ A buffer has SLACK bytes more than what is written to it: words are stored whole
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from terascope.connectors.packets.words import store64
-from terascope.kernels.columns.dictionary import Codes, Ints
+from terascope.kernels.columns.arrays import Bytes, Codes, Ints
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
-
-Bytes: TypeAlias = NDArray[np.uint8]
 
 SLACK: Final = 64
 BLOCK: Final = 128

@@ -128,7 +128,7 @@ def column_chunk(chunk: Chunk) -> bytes:
 
 
 def struct(*members: Member) -> bytes:
-    """Members in the order of their numbers, each with its distance from the one before."""
+    """Members in the order of their numbers, each written as its distance from the one before."""
     parts: list[bytes] = []
     last = 0
     for number, type, body in members:

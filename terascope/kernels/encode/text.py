@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from terascope.kernels.columns.arrays import Bytes, Codes, byte_runs
 from terascope.machine_code import column as values
 from terascope.machine_code import compiled_for, output
 from terascope.plan.rel import Field
@@ -37,7 +38,7 @@ def readable(column: pa.Array, type: Type) -> pa.Array:
     if type.is_address:
         return address_text(column)
     if type is Type.WIDE:
-        return wide_numbers(column)
+        return pc.bit_wise_xor(column, pa.scalar(INT_MIN, pa.int64())).view(pa.uint64())
     return hexadecimal(column) if type is Type.BINARY else column
 
 
@@ -62,11 +63,6 @@ def readable_type(type: Type) -> pa.DataType:
     return pa.float64() if type is Type.FLOAT else pa.string()
 
 
-def wide_numbers(column: pa.Array) -> pa.Array:
-    """The numbers of a WIDE column."""
-    return pc.bit_wise_xor(column, pa.scalar(INT_MIN, pa.int64())).view(pa.uint64())
-
-
 def address_text(column: pa.Array) -> pa.Array:
     """IP addresses as people write them."""
     given = ipv4_text(column)
@@ -80,11 +76,9 @@ def address_text(column: pa.Array) -> pa.Array:
 
 def ipv4_text(column: pa.Array) -> pa.Array:
     """The IPv4 addresses of a column; NULL for everything else."""
-    _, offsets, data = column.buffers()
-    starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    starts, given = byte_runs(column)
     ends = np.zeros(len(column) + 1, np.int32)
     text = np.empty(LONGEST_IPV4 * len(column), np.uint8)
-    given = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     size = write_ipv4(starts, given, OCTETS, ends, text)
     is_v4 = np.diff(ends) > 0
     if column.null_count:  # what stands under a NULL is none
@@ -98,11 +92,11 @@ def ipv4_text(column: pa.Array) -> pa.Array:
     values(np.int32), values(np.uint8), values(np.uint32), output(np.int32), output(np.uint8)
 )
 def write_ipv4(
-    starts: NDArray[np.int32],
-    given: NDArray[np.uint8],
+    starts: Codes,
+    given: Bytes,
     octets: NDArray[np.uint32],
-    ends: NDArray[np.int32],
-    text: NDArray[np.uint8],
+    ends: Codes,
+    text: Bytes,
 ) -> int:
     """Digits of one octet after the other; a value of another length has none."""
     at = 0
@@ -124,19 +118,14 @@ def write_ipv4(
 
 def contents(column: pa.Array) -> bytes:
     """The bytes of all values of a binary column without NULLs, one after the other."""
-    _, offsets, data = column.buffers()
-    if data is None:
-        return b""
-    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    return memoryview(data)[ends[0] : ends[-1]].tobytes() if len(column) else b""
+    ends, data = byte_runs(column)
+    return data[ends[0] : ends[-1]].tobytes()
 
 
 def hexadecimal(column: pa.Array) -> pa.Array:
     """Raw bytes, two digits each."""
     present = column.drop_null()
-    _, offsets, _ = present.buffers()
-    ends = np.frombuffer(offsets, np.int32) if offsets is not None else np.zeros(1, np.int32)
-    ends = ends[present.offset : present.offset + len(present) + 1].astype(np.int64)
+    ends = byte_runs(present)[0].astype(np.int64)
     digits = binascii.hexlify(contents(present))
     buffers = [None, pa.py_buffer((ends - ends[0]) * 2), pa.py_buffer(digits)]
     text = pa.LargeStringArray.from_buffers(len(present), buffers[1], buffers[2]).cast(pa.string())

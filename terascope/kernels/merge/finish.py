@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
-from terascope.kernels.columns.dictionary import Codes, Dictionary
-from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, Rows, key_codes
+from terascope.kernels.columns.arrays import Codes, Flags, Rows, Values
+from terascope.kernels.columns.dictionary import Dictionary
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, key_codes
 from terascope.kernels.merge.payload import compact
 from terascope.machine_code import column, compiled_for
 from terascope.types import Type
@@ -44,8 +43,8 @@ class Coded:
 class Numbers:
     """int64 or float64, with a validity when some are NULL."""
 
-    values: NDArray[Any]
-    valid: NDArray[np.bool_] | None = None
+    values: Values
+    valid: Flags | None = None
 
 
 ResultColumn: TypeAlias = ConstantColumn | Coded | Numbers | pa.Array
@@ -61,7 +60,7 @@ def result_columns(
     are views of the rows where there is but one block.
     """
     rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
-    state = SlotStates(rows)
+    state: int | None = None
     made: list[ResultColumn] = []
     for place in range(len(fields.fields)) if places is None else places:
         if place == fields.epoch:
@@ -70,7 +69,10 @@ def result_columns(
             key = place - (fields.epoch is not None and place > fields.epoch)
             made.append(Coded(dictionaries[key], key_codes(rows, fields.shape, key)))
         else:
-            made.append(slot_column(rows, state, fields, place - len(fields.keys)))
+            slot = place - len(fields.keys)
+            if state is None and fields.shape.slots[slot].is_nullable:
+                state = int(common_state(np.ascontiguousarray(rows)))
+            made.append(slot_column(rows, state or 0, fields, slot))
     return made
 
 
@@ -86,23 +88,6 @@ def epoch_column(blocks: Sequence[Block]) -> ConstantColumn | Numbers:
     return Numbers(values) if valid.all() else Numbers(np.where(valid, values, 0), valid)
 
 
-class SlotStates:
-    """The mask of slots with a value, for some rows."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-
-    @cached_property
-    def _everywhere(self) -> int:
-        return int(common_state(np.ascontiguousarray(self._rows)))
-
-    def valid(self, slot: int) -> NDArray[np.bool_] | None:
-        """None: all have."""
-        if self._everywhere >> (1 + slot) & 1:
-            return None
-        return (self._rows[:, 0] >> (1 + slot) & 1).astype(np.bool_)
-
-
 @compiled_for(column(np.int64, 2))
 def common_state(rows: Rows) -> np.int64:
     """The bits that all rows have in their state."""
@@ -112,9 +97,12 @@ def common_state(rows: Rows) -> np.int64:
     return state
 
 
-def slot_column(rows: Rows, state: SlotStates, fields: GroupFields, slot: int) -> Numbers:
-    kind = fields.shape.slots[slot]
-    valid = state.valid(slot) if kind.is_nullable else None
+def slot_column(rows: Rows, state: int, fields: GroupFields, slot: int) -> Numbers:
+    """`state`: the bits that all rows have in their state."""
+    kind, bit = fields.shape.slots[slot], 1 + slot
+    valid = None
+    if kind.is_nullable and not state >> bit & 1:
+        valid = (rows[:, 0] >> bit & 1).astype(np.bool_)
     words = rows[:, fields.shape.slot(slot)]
     if kind.is_float:
         # Of -0.0 and 0.0, which are equal, a table keeps the one that came first.

@@ -32,14 +32,11 @@ from terascope.functions.exact_floats import (
     rounded,
 )
 from terascope.functions.overflow import SUM, Overflow
-from terascope.kernels.columns.dictionary import Ints
-from terascope.kernels.merge.groups import Block, Rows
-from terascope.kernels.merge.key_order import by_key
+from terascope.kernels.columns.arrays import Floats, Ints, Rows
+from terascope.kernels.merge.groups import Block, by_key
 from terascope.kernels.tables.open_table import merge_groups
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import column, compiled_for, output
-
-Floats = NDArray[np.float64]
 
 BIAS = 1023
 FIRST_ORDINARY = BIAS + LOWEST + 52
@@ -99,7 +96,7 @@ def find_ranges(bits: Ints, ranges: Ints) -> int:
     return others
 
 
-def digits_of(values: Floats, ranges: Ints) -> NDArray[np.int64]:
+def digits_of(values: Floats, ranges: Ints) -> Ints:
     """int64[DIGITS, n]: the digits of values; those of ordinary values are not made."""
     digits = np.zeros((DIGITS, len(values)), np.int64)
     find_digits(np.ascontiguousarray(values).view(np.int64), ranges, digits)

@@ -1,28 +1,25 @@
-"""Groups between the tables of the low level and results (paper 1, section 3.2: partial
-aggregates).
+"""Groups on their way from the tables of the low level to results (paper 1, section 3.2: partial
+aggregates go up).
 
-In: rows of tables, in runs of the same epoch. Out: data types for groups, which the exchange, the
-merge and the results share.
+In: rows of tables, in runs of the same epoch. Out: the same rows as blocks, which the exchange, the
+merge and the results exchange with each other, or in the order of their keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from terascope.functions.overflow import SUM
-from terascope.kernels.columns.dictionary import Dictionary, Ints
+from terascope.hashing import mix
+from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
+from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.tables.slots import Shape
-from terascope.machine_code import column, compiled_for, output
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.plan.rel import Field
 from terascope.types import INT_MIN, Type
-
-Rows: TypeAlias = NDArray[np.int64]
-"""Rows of a Shape without epoch word, int64[n, stride]."""
 
 NO_EPOCH = INT_MIN
 """The epoch of tuples whose temporal key is NULL, and of aggregations that have none."""
@@ -79,7 +76,7 @@ class Block:
 
     @classmethod
     def of(cls, epoch: int | None, rows: Rows) -> Block:
-        """Groups of one epoch."""
+        """Add groups of one epoch."""
         runs = 1 if len(rows) else 0
         value = NO_EPOCH if epoch is None else epoch
         return cls(np.full(runs, value, np.int64), np.full(runs, len(rows), np.int64), rows)
@@ -109,7 +106,7 @@ class Block:
         """The number of groups of each run."""
         return np.diff(self.ends, prepend=0)
 
-    def values(self, of_runs: NDArray[Any]) -> NDArray[Any]:
+    def values(self, of_runs: Values) -> Values:
         """A value of each run, repeated for each of its groups."""
         return np.repeat(of_runs, self.counts)
 
@@ -131,7 +128,7 @@ class Block:
         place = int(self.ends[runs - 1]) if runs else 0
         return self.between(0, place), self.between(place, len(self.rows))
 
-    def where(self, runs: NDArray[np.bool_]) -> Block:
+    def where(self, runs: Flags) -> Block:
         """The groups of some of the runs."""
         places = np.flatnonzero(runs)
         if not len(places) or places[-1] - places[0] + 1 == len(places):
@@ -154,7 +151,7 @@ class Block:
         last = np.append(epochs[1:] != epochs[:-1], True)
         return Block(epochs[last], ends[last], rows_at(self.rows, places.astype(np.int32)))
 
-    def picked(self, places: NDArray[Any], rows: Rows) -> Block:
+    def picked(self, places: Values, rows: Rows) -> Block:
         """The groups at some positions, which are in order; `rows` are theirs."""
         if len(self.epochs) <= 1:
             return Block(self.epochs[: len(rows)], np.full(min(1, len(rows)), len(rows)), rows)
@@ -162,7 +159,7 @@ class Block:
         kept = np.diff(ends, prepend=0) > 0
         return Block(self.epochs[kept], ends[kept], rows)
 
-    def passing(self, kept: NDArray[np.bool_]) -> Block:
+    def passing(self, kept: Flags) -> Block:
         """The groups that a mask has."""
         if kept.all():
             return self
@@ -179,7 +176,7 @@ class MergedGroups:
     """Some groups have several rows: one for each range of the FLOATs they sum."""
 
 
-def key_codes(rows: Rows, shape: Shape, key: int) -> NDArray[np.int32]:
+def key_codes(rows: Rows, shape: Shape, key: int) -> Codes:
     """The codes of a key, as a view of the rows: no copy is made."""
     halves = rows.view(np.int32)
     place = 2 * (shape.first_word + key // 2)
@@ -187,7 +184,7 @@ def key_codes(rows: Rows, shape: Shape, key: int) -> NDArray[np.int32]:
     return halves[:, place + (1 if key % 2 == 0 else 0)]
 
 
-def rows_at(rows: Rows, places: NDArray[np.int32]) -> Rows:
+def rows_at(rows: Rows, places: Codes) -> Rows:
     """Some of the rows, in the order of their places."""
     out = np.empty((len(places), rows.shape[1]), np.int64)
     pick_rows(rows, places, out)
@@ -195,13 +192,68 @@ def rows_at(rows: Rows, places: NDArray[np.int32]) -> Rows:
 
 
 @compiled_for(column(np.int64, 2), column(np.int32), output(np.int64, 2))
-def pick_rows(rows: Rows, places: NDArray[np.int32], out: Rows) -> None:
+def pick_rows(rows: Rows, places: Codes, out: Rows) -> None:
     """Numpy takes several times as long."""
     for i in range(len(places)):
         for k in range(rows.shape[1]):
             out[i, k] = rows[np.uint32(places[i]), k]
 
 
-def largest(values: NDArray[np.int64]) -> int:
+def largest(values: Ints) -> int:
     """The size of the largest number, whatever its sign."""
     return max(abs(int(values.max())), abs(int(values.min())))
+
+
+def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:
+    """The places of rows in the order of their groups, and where each group begins."""
+    groups = np.empty(len(rows), np.int64)
+    places = np.full(1 << max(4, (2 * len(rows)).bit_length()), -1, np.int64)
+    number = number_groups(rows, first_word, end, places, groups)
+    edges = np.zeros(number + 1, np.int64)
+    order = np.empty(len(rows), np.int64)
+    put_in_order(groups, edges, order)
+    return order, edges
+
+
+@compiled_for(column(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int64))
+def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: Ints) -> int:
+    """A number for each different key, in the order they come. `places`: -1, a power of two."""
+    top = len(places) - 1
+    first = np.empty(len(rows), np.int64)
+    count = 0
+    for i in range(len(rows)):
+        h = np.uint64(0)
+        for k in range(first_word, end):
+            h = mix(h ^ np.uint64(rows[i, k]))
+        at = np.int64(h) & top
+        while True:
+            known = places[at]
+            if known < 0:
+                places[at] = count
+                first[count] = i
+                groups[i] = count
+                count += 1
+                break
+            same = True
+            for k in range(first_word, end):
+                if rows[first[known], k] != rows[i, k]:
+                    same = False
+                    break
+            if same:
+                groups[i] = known
+                break
+            at = (at + 1) & top
+    return count
+
+
+@compiled_for(column(np.int64), output(np.int64), output(np.int64))
+def put_in_order(groups: Ints, edges: Ints, order: Ints) -> None:
+    """Count, then place; rows of a group keep their order."""
+    for i in range(len(groups)):
+        edges[groups[i] + 1] += 1
+    for g in range(len(edges) - 1):
+        edges[g + 1] += edges[g]
+    cursors = edges[:-1].copy()
+    for i in range(len(groups)):
+        order[cursors[groups[i]]] = i
+        cursors[groups[i]] += 1

@@ -10,59 +10,20 @@ the whole sum decides whether it fits 64 bits, not the order in which its parts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.hashing import table_hash
-from terascope.kernels.codegen.generated_modules import GeneratedKernel
+from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import INTEGER, output
 
 
-@dataclass(frozen=True)
-class WideShape:
-    """The wide rows of a shape."""
-
-    shape: Shape
-
-    @property
-    def sums(self) -> tuple[int, ...]:
-        """The slots with a high word."""
-        return tuple(i for i, kind in enumerate(self.shape.slots) if kind == SUM_INT)
-
-    @property
-    def ranges(self) -> tuple[int, ...]:
-        """The words with the ranges of digits: rows are combined if these are equal."""
-        return tuple(self.first_slot + j for j in self.shape.ranges)
-
-    @property
-    def words(self) -> int:
-        """Key words with the epoch's code."""
-        return self.shape.keys // 2 + 1
-
-    @property
-    def first_slot(self) -> int:
-        return 1 + self.words
-
-    @property
-    def first_high(self) -> int:
-        return self.first_slot + len(self.shape.slots)
-
-    @property
-    def stride(self) -> int:
-        return self.first_high + len(self.sums)
-
-    @property
-    def row_bytes(self) -> int:
-        return 8 * self.stride
-
-    @property
-    def spilled(self) -> Shape:
-        """The shape of a wide row without its epoch: high words are slots like any other."""
-        return Shape(self.shape.keys, self.shape.slots + (SUM_INT,) * len(self.sums))
+def wide_shape(shape: Shape) -> Shape:
+    """The shape of wide rows."""
+    return Shape(shape.keys + 1, shape.with_high_words.slots)
 
 
 @cache
@@ -72,19 +33,21 @@ def combine_kernel(shape: Shape) -> GeneratedKernel:
     """
     rows, floats = output(np.int64, 2), output(np.float64, 2)
     signature = rows, floats, INTEGER, INTEGER, output(np.int32)
-    return GeneratedKernel(combine_source(WideShape(shape)), "combine", *signature)
+    return GeneratedKernel(combine_source(shape), "combine", *signature)
 
 
-def combine_source(wide: WideShape) -> str:
+def combine_source(shape: Shape) -> str:
     """The first row of a group stays, the others are combined into it.
 
     Rows that stay move to the front, over those that are gone, so that no second array is needed;
     `places` is an open-addressing table of row numbers, as small as the rows are few.
     """
+    wide = wide_shape(shape)
     words = range(wide.words)
+    ranges = map(wide.slot, shape.ranges)  # rows are combined if their digits are of the same range
     same = " and ".join(
         [f"rows[held, {1 + i}] == w{i}" for i in words]
-        + [f"rows[held, {place}] == rows[i, {place}]" for place in wide.ranges]
+        + [f"rows[held, {place}] == rows[i, {place}]" for place in ranges]
     )
     lines = [
         "@kernel",
@@ -99,19 +62,19 @@ def combine_source(wide: WideShape) -> str:
         "    kept = start",
         "    for i in range(start, end):",
         *(f"        w{i} = rows[i, {1 + i}]" for i in words),
-        f"        at = np.int64({table_hash([f'w{i}' for i in words])} >> shift)",
+        f"        at = np.int64({table_hash(wide.word_names)} >> shift)",
         "        while True:",
         "            held = start + np.int64(places[at])",
         "            if held < start:",
         "                places[at] = kept - start",
         "                if kept != i:",
-        *indented(5, [f"rows[kept, {k}] = rows[i, {k}]" for k in range(wide.stride)]),
+        *indent([f"rows[kept, {k}] = rows[i, {k}]" for k in range(wide.stride)], 5),
         "                kept += 1",
         "                break",
         f"            if {same}:",
         "                mine = rows[held, 0]",
         "                other = rows[i, 0]",
-        *indented(4, slot_lines(wide)),
+        *indent(slot_lines(shape, wide), 4),
         "                rows[held, 0] = mine | other",
         "                break",
         "            at = (at + 1) & top",
@@ -120,14 +83,15 @@ def combine_source(wide: WideShape) -> str:
     return "\n".join(lines) + "\n"
 
 
-def slot_lines(wide: WideShape) -> list[str]:
+def slot_lines(shape: Shape, wide: Shape) -> list[str]:
     lines: list[str] = []
-    for j, kind in enumerate(wide.shape.slots):
-        place = wide.first_slot + j
+    high = len(shape.slots)
+    for j, kind in enumerate(shape.slots):
         if kind == SUM_INT:
-            lines += add_wide(place, wide.first_high + wide.sums.index(j))
+            lines += add_wide(wide.slot(j), wide.slot(high))
+            high += 1
         else:
-            lines += combine_lines(kind, place, j)
+            lines += combine_lines(kind, wide.slot(j), j)
     return lines
 
 
@@ -137,7 +101,7 @@ def combine_lines(kind: SlotKind, place: int, slot: int) -> list[str]:
     lines = kind.merging(f"{array}[held, {place}]", f"{array}[i, {place}]", f"mine & {bit} != 0")
     if kind.is_added or not lines:  # what has seen nothing is zero
         return lines
-    return [f"if other & {bit} != 0:", *indented(1, lines)]
+    return [f"if other & {bit} != 0:", *indent(lines)]
 
 
 def add_wide(low: int, high: int) -> list[str]:
@@ -149,7 +113,3 @@ def add_wide(low: int, high: int) -> list[str]:
         f"rows[held, {low}] = total",
         f"rows[held, {high}] += rows[i, {high}] + ((((a & b) | ((a | b) & ~total)) >> 63) & 1)",
     ]
-
-
-def indented(levels: int, lines: list[str]) -> list[str]:
-    return ["    " * levels + line for line in lines]

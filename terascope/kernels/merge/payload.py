@@ -21,15 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from terascope.functions.slots import SlotKind
 from terascope.hashing import GOLDEN, mix
-from terascope.kernels.columns.dictionary import Codes, Dictionary, Hashes, Ints
-from terascope.kernels.merge.groups import NO_EPOCH, Block, Rows, key_codes
+from terascope.kernels.columns.arrays import Codes, Hashes, Ints, Values
+from terascope.kernels.columns.dictionary import Dictionary
+from terascope.kernels.merge.groups import NO_EPOCH, Block, key_codes
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
 
@@ -49,8 +49,18 @@ def pack(
     """Payloads and where they go. Another seed spreads the groups in another way. `by_key`: all
     epochs of a group go to the same place.
     """
+    names = ["epoch", *(f"k{i}" for i in range(shape.keys)), "state"]
+    names += [f"s{i}" for i in range(len(shape.slots))]
     for some in portions(blocks, most_rows * destinations):
-        yield from pack_portion(some, dictionaries, shape, destinations, seed, by_key)
+        block = Block.together(some)
+        places = np.zeros(len(block.rows), np.int32)
+        if destinations > 1:
+            choose(hashed_groups(block, dictionaries, shape, seed, by_key), destinations, places)
+        placed = Placed.of(block, shape, destinations, places)
+        numbers = [np.full(len(d), -1, np.int32) for d in dictionaries]
+        for destination in np.flatnonzero(np.diff(placed.edges)).tolist():
+            arrays = placed.columns(destination, dictionaries, numbers)
+            yield destination, pack_tuples(pa.RecordBatch.from_arrays(arrays, names))
 
 
 def portions(blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
@@ -69,47 +79,19 @@ def portions(blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
         yield collected
 
 
-def pack_portion(
-    blocks: Sequence[Block],
-    dictionaries: Sequence[Dictionary],
-    shape: Shape,
-    destinations: int,
-    seed: int,
-    by_key: bool,
-) -> Iterator[tuple[int, bytes]]:
-    placed = Placed.of(blocks, dictionaries, shape, destinations, seed, by_key)
-    numbers = [np.full(len(d), -1, np.int32) for d in dictionaries]
-    names = ["epoch", *(f"k{i}" for i in range(shape.keys)), "state"]
-    names += [f"s{i}" for i in range(len(shape.slots))]
-    for destination in range(destinations):
-        start, end = int(placed.edges[destination]), int(placed.edges[destination + 1])
-        if start < end:
-            arrays = [placed.epochs(destination)]
-            arrays += placed.keys(start, end, dictionaries, numbers)
-            arrays += placed.numbers(start, end, shape)
-            yield destination, to_bytes(pa.RecordBatch.from_arrays(arrays, names))
-
-
-def to_bytes(batch: pa.RecordBatch) -> bytes:
+def pack_tuples(*batches: pa.RecordBatch) -> bytes:
+    """Batches of the same schema: tuples are not merged, any destination will do."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def pack_tuples(batch: pa.RecordBatch) -> bytes:
-    """Tuples of a selection: they are not merged, any destination will do."""
-    return to_bytes(batch)
 
 
 def pack_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
     """Pack several batches: those with the same types of columns become one stream."""
-    for schema, some in groupby(batches, lambda batch: batch.schema):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema) as stream:
-            for batch in some:
-                stream.write_batch(batch)
-        yield bytes(sink.getvalue())
+    for _, some in groupby(batches, lambda batch: batch.schema):
+        yield pack_tuples(*some)
 
 
 def unpack_tuples(payload: bytes) -> Iterator[pa.RecordBatch]:
@@ -120,7 +102,7 @@ def unpack_tuples(payload: bytes) -> Iterator[pa.RecordBatch]:
 EPOCHS = pa.run_end_encoded(pa.int32(), pa.int64())
 
 
-def narrow(values: NDArray[Any]) -> pa.Array:
+def narrow(values: Values) -> pa.Array:
     """Integers as a column of the narrowest type that holds them."""
     least, most = bounds(values if values.dtype == np.int64 else values.astype(np.int64))
     for type in (np.int8, np.int16, np.int32):
@@ -152,23 +134,13 @@ class Placed:
     """int32[keys, n]"""
     slots: Ints
     """int64[slots, n]"""
+    kinds: Sequence[SlotKind]
 
     @staticmethod
-    def of(
-        blocks: Sequence[Block],
-        dictionaries: Sequence[Dictionary],
-        shape: Shape,
-        destinations: int,
-        seed: int,
-        by_key: bool = False,
-    ) -> Placed:
-        block = Block.together(blocks)
-        rows, lengths, runs = block.rows, block.counts, len(block.epochs)
-        places = np.zeros(len(rows), np.int32)
-        if destinations > 1:
-            hashed = np.repeat(first_states(block.epochs, seed, by_key), lengths)
-            choose_places(hashed, rows, dictionaries, shape, destinations, places)
-        cells = np.repeat(np.arange(runs) * destinations, lengths) + places
+    def of(block: Block, shape: Shape, destinations: int, places: Codes) -> Placed:
+        """`places`: the destination of each group."""
+        runs = len(block.epochs)
+        cells = np.repeat(np.arange(runs) * destinations, block.counts) + places
         counts = np.bincount(cells, minlength=runs * destinations).reshape(runs, destinations)
         edges = np.zeros(destinations + 1, np.int64)
         np.cumsum(counts.sum(axis=0), out=edges[1:])
@@ -176,12 +148,27 @@ class Placed:
         state = np.empty(total, np.int64)
         codes = np.empty((shape.keys, total), np.int32)
         slots = np.empty((len(shape.slots), total), np.int64)
-        cursors = edges[:-1].copy()
-        rows = np.ascontiguousarray(rows)
+        rows, cursors = np.ascontiguousarray(block.rows), edges[:-1].copy()
         spread(rows, places, cursors, shape.first_word, shape.first_slot, state, codes, slots)
-        return Placed(edges, counts, block.epochs, state, codes, slots)
+        return Placed(edges, counts, block.epochs, state, codes, slots, shape.slots)
 
-    def epochs(self, destination: int) -> pa.Array:
+    def columns(
+        self, destination: int, dictionaries: Sequence[Dictionary], numbers: Sequence[Codes]
+    ) -> list[pa.Array]:
+        """Epochs, keys, state and slots of one destination. `numbers`: see `compact`."""
+        some = slice(int(self.edges[destination]), int(self.edges[destination + 1]))
+        keys = zip(self.codes, dictionaries, numbers, strict=True)
+        columns = [
+            self._epochs(destination),
+            *(compact(codes[some], dictionary, own) for codes, dictionary, own in keys),
+            narrow(self.state[some]),
+        ]
+        for slot, kind in zip(self.slots, self.kinds, strict=True):
+            words = slot[some]
+            columns.append(pa.array(words.view(np.float64)) if kind.is_float else narrow(words))
+        return columns
+
+    def _epochs(self, destination: int) -> pa.Array:
         counts = self.counts[:, destination]
         used = np.flatnonzero(counts)
         ends = pa.array(np.cumsum(counts[used]), pa.int32())
@@ -189,43 +176,22 @@ class Placed:
         values = pa.array(epochs, mask=epochs == NO_EPOCH)
         return pa.RunEndEncodedArray.from_arrays(ends, values, EPOCHS)
 
-    def keys(
-        self, start: int, end: int, dictionaries: Sequence[Dictionary], numbers: Sequence[Codes]
-    ) -> list[pa.Array]:
-        return [
-            compact(self.codes[i, start:end], dictionary, numbers[i])
-            for i, dictionary in enumerate(dictionaries)
-        ]
 
-    def numbers(self, start: int, end: int, shape: Shape) -> list[pa.Array]:
-        columns = [narrow(self.state[start:end])]
-        for i, kind in enumerate(shape.slots):
-            words = self.slots[i, start:end]
-            columns.append(pa.array(words.view(np.float64)) if kind.is_float else narrow(words))
-        return columns
-
-
-def choose_places(
-    hashed: Hashes,
-    rows: Rows,
-    dictionaries: Sequence[Dictionary],
-    shape: Shape,
-    destinations: int,
-    places: Codes,
-) -> None:
-    """The destinations of groups, by their keys and the hash so far."""
-    for i, dictionary in enumerate(dictionaries):
-        codes = np.ascontiguousarray(key_codes(rows, shape, i))
-        take_hashes(hashed, dictionary.hashes(codes))
-    choose(hashed, destinations, places)
-
-
-def first_states(epochs: Ints, seed: int, by_key: bool) -> Hashes:
-    """The hash before the keys: of the epoch, unless all epochs of a group go together."""
-    words = np.where(epochs == NO_EPOCH, 0, 2 * epochs + 1).astype(np.uint64)
+def hashed_groups(
+    block: Block, dictionaries: Sequence[Dictionary], shape: Shape, seed: int, by_key: bool
+) -> Hashes:
+    """Hashes of groups: of their keys and, unless all epochs of a group go together, of their
+    epochs.
+    """
+    words = np.where(block.epochs == NO_EPOCH, 0, 2 * block.epochs + 1).astype(np.uint64)
     if by_key:
-        words = np.zeros(len(epochs), np.uint64)
-    return np.asarray(words * np.uint64(GOLDEN) ^ np.uint64(seed * 0xD1342543DE82EF95 % 2**64))
+        words = np.zeros(len(words), np.uint64)
+    start = words * np.uint64(GOLDEN) ^ np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
+    hashed: Hashes = np.repeat(start, block.counts)
+    for i, dictionary in enumerate(dictionaries):
+        codes = np.ascontiguousarray(key_codes(block.rows, shape, i))
+        take_hashes(hashed, dictionary.hashes(codes))
+    return hashed
 
 
 @compiled_for(output(np.uint64), column(np.uint64))
@@ -337,10 +303,10 @@ def unpack(payload: bytes) -> Unpacked:
 
 def words(column: pa.Array) -> Ints:
     """Numbers as 64-bit words."""
-    values: NDArray[Any] = column.to_numpy()
+    values: Values = column.to_numpy()
     return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64)
 
 
-def runs_of(unpacked: Unpacked, codes: NDArray[np.int32]) -> Codes:
+def runs_of(unpacked: Unpacked, codes: Codes) -> Codes:
     """One code a run as one a row."""
     return np.repeat(codes, np.diff(unpacked.run_ends, prepend=np.int32(0)))

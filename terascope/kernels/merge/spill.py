@@ -12,13 +12,13 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Iterator
-from io import FileIO
+from io import BufferedRandom
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from terascope.diagnostic import OutputError
+from terascope.diagnostic import OutputError, as_mistake
+from terascope.kernels.columns.arrays import Bytes
 
 
 class SpillFile:
@@ -31,39 +31,24 @@ class SpillFile:
     def __init__(self, folder: Path) -> None:
         self.size = 0
         self._folder = folder
-        self._file: FileIO | None = None
+        self._file: BufferedRandom | None = None
 
     def append(self, data: bytes | memoryview) -> None:
-        left = memoryview(data).cast("B")
-        self.size += len(left)
-        try:
-            file = self._opened()
-            file.seek(0, 2)
-            while left:
-                left = left[file.write(left) :]
-        except OSError as problem:
-            why = (problem.strerror or str(problem)).lower()
-            raise OutputError(
-                f"groups do not fit in memory and cannot be kept in '{self._folder}' meanwhile:"
-                f" {why}"
-            ) from problem
+        what = f"groups do not fit in memory and cannot be kept in '{self._folder}' meanwhile"
+        with as_mistake(OutputError, what):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
+            self._file.seek(0, 2)
+            self.size += self._file.write(data)
+            self._file.flush()
 
-    def _opened(self) -> FileIO:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
-            weakref.finalize(self, self._file.close)
-        return self._file
-
-    def read(self, offset: int, size: int) -> NDArray[np.uint8]:
+    def read(self, offset: int, size: int) -> Bytes:
         data = np.empty(size, np.uint8)
-        left = data.data if size else memoryview(b"")
-        file = self._opened()
-        file.seek(offset)
-        while left:
-            read = file.readinto(left)
-            if not read:
-                raise OutputError("groups that were kept on disk meanwhile are no longer there")
-            left = left[read:]
+        if self._file is not None:
+            self._file.seek(offset)
+        if size and (self._file is None or self._file.readinto(data.data) < size):
+            raise OutputError("groups that were kept on disk meanwhile are no longer there")
         return data
 
     def close(self) -> None:

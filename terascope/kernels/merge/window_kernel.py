@@ -18,15 +18,11 @@ from functools import cache
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from terascope.functions.slots import RANGE, Fold, SlotKind
-from terascope.kernels.codegen.generated_modules import GeneratedKernel
+from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import INTEGER, column, output
-
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @cache
@@ -59,34 +55,34 @@ def assemble_source(shape: Shape) -> str:
         "            return group, made, False",
         "        low, high, middle = begin, begin, begin",
         "        back_state = np.int64(0)",
-        *indented(2, each_slot(shape, begun)),
+        *indent(each_slot(shape, begun), 2),
         "        time = begun",
         "        while time < until:",
         "            while high < stop and ends[high] <= time:",
         "                state = rows[high, 0]",
-        *indented(4, each_slot(shape, come)),
+        *indent(each_slot(shape, come), 4),
         "                back_state |= state",
         "                high += 1",
         "            while low < high and starts[low] < time - range_:",
         "                if low == middle:",
         "                    front = np.int64(0)",
-        *indented(5, each_slot(shape, emptied)),
+        *indent(each_slot(shape, emptied), 5),
         "                    for i in range(high - 1, low - 1, -1):",
         "                        state = rows[i, 0]",
-        *indented(6, each_slot(shape, stacked)),
+        *indent(each_slot(shape, stacked), 6),
         "                        front |= state",
         "                        stack[i - begin, 0] = front",
         "                    middle = high",
         "                    back_state = np.int64(0)",
-        *indented(4, each_slot(shape, gone)),
+        *indent(each_slot(shape, gone), 4),
         "                low += 1",
         "            if low < high:",
         "                front = np.int64(0)",
         "                if low < middle:",
         "                    front = stack[low - begin, 0]",
         "                out[made, 0] = front | back_state",
-        *indented(4, (f"out[made, {k}] = rows[low, {k}]" for k in range(1, shape.first_slot))),
-        *indented(4, each_slot(shape, given)),
+        *indent((f"out[made, {k}] = rows[low, {k}]" for k in range(1, shape.first_slot)), 4),
+        *indent(each_slot(shape, given), 4),
         "                wends[made] = time",
         "                made += 1",
         "                time += slide",
@@ -144,7 +140,7 @@ def come(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
         ]
     value = f"{view(kind, 'rows', 'floats')}[high, {at}]"
     taken = kind.merging(f"back{j}", value, f"back_state & {bit} != 0")
-    return [f"if state & {bit} != 0:", *indented(1, taken)]
+    return [f"if state & {bit} != 0:", *indent(taken)]
 
 
 def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
@@ -162,7 +158,7 @@ def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
     taken = kind.merging(f"front{j}", value, f"front & {bit} != 0")
     return [
         f"if state & {bit} != 0:",
-        *indented(1, taken),
+        *indent(taken),
         f"{view(kind, 'stack', 'stack_floats')}[i - begin, {1 + j}] = front{j}",
     ]
 
@@ -201,10 +197,6 @@ def given(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
         f"if front & {bit} != 0:",
         f"    whole{j} = {stack}[low - begin, {1 + j}]",
         f"if back_state & {bit} != 0:",
-        *indented(1, taken),
+        *indent(taken),
         f"{out}[made, {at}] = whole{j}",
     ]
-
-
-def indented(levels: int, lines: Iterator[str] | list[str]) -> list[str]:
-    return ["    " * levels + line for line in lines]

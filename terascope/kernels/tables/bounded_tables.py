@@ -19,26 +19,23 @@ Sums of integers never wrap: a group whose sum would overflow leaves and starts 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from terascope.kernels.codegen.generated_modules import load_module
+from terascope.kernels.columns.arrays import Codes, Masks, Rows, Values
+from terascope.kernels.tables.open_table_source import column_types
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
 from terascope.kernels.tables.table_source import STATE_WORDS, source
 from terascope.machine_code import column, compile_for, output
 
 Flush: TypeAlias = Literal["eager", "lazy"]
-Words: TypeAlias = npt.NDArray[np.int64]
-Codes: TypeAlias = npt.NDArray[np.int32]
-Values: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float64]
-Mask: TypeAlias = npt.NDArray[np.uint8]
-Taker: TypeAlias = Callable[[Words], None]
+Taker: TypeAlias = Callable[[Rows], None]
 """Takes rows [k, stride] from a buffer that is reused: rows that shall stay must be copied."""
 
 OUTPUT_ROWS = 1024
@@ -50,14 +47,13 @@ LINK_BYTES = 20
 """Bytes of an entry of a chained table for chaining: the head of its bucket, and four links."""
 
 
-@dataclass(frozen=True)
-class Counters:
-    """The counters of a table. Rows that left: evictions + flushed + late."""
+class Counters(NamedTuple):
+    """Counts of a table since it was made. Rows that left: evictions + flushed + late."""
 
     probes: int
     """Tuples."""
-    hits: int
-    """Tuples whose group was in the table."""
+    misses: int
+    """Tuples whose group was not there."""
     evictions: int
     """Groups that left before their epoch was over."""
     flushed: int
@@ -99,7 +95,7 @@ class BoundedTable:
             ("LATE_AT", -2),
         ):
             self._state[STATE_WORDS.index(word)] = value
-        self._storage: tuple[npt.NDArray[Any], ...] = (
+        self.storage: tuple[Values, ...] = (
             self._table,
             self._out.reshape(-1),
             *_chains(policy, capacity),
@@ -108,49 +104,40 @@ class BoundedTable:
 
     def add(
         self,
-        epochs: Words,
+        epochs: Rows,
         rows: Codes,
         codes: Sequence[Codes],
         values: Sequence[Values],
-        masks: Sequence[Mask],
+        masks: Sequence[Masks],
     ) -> None:
         """Takes the tuples at positions `rows` of the columns.
 
         `values` and `masks` are of the slots that take an argument, one by one; the mask is 0 where
         it is NULL.
         """
-        arguments = [kind for kind in self.shape.slots if kind.takes_argument]
-        read = [value for kind, value in zip(arguments, values, strict=True) if kind.reads_value]
-        columns = (*codes, *read, *masks)
+        columns = (*codes, *values, *masks)
         while len(rows):
             taken = self._module.add(
-                *self._storage, self._floats, self._state, epochs, rows, *columns
+                *self.storage, self._floats, self._state, epochs, rows, *columns
             )
             rows = rows[taken:]
             self._hand_over()
 
     def flush(self) -> None:
         """All groups leave, old ones first. The table is then as new."""
-        while not self._module.flush(*self._storage, self._state):
+        while not self._module.flush(*self.storage, self._state):
             self._hand_over()
         self._hand_over()
         self._state[STATE_WORDS.index("STARTED")] = 0
 
     @property
     def counters(self) -> Counters:
-        probes = self._word("PROBES")
-        return Counters(
-            probes,
-            probes - self._word("MISSES"),
-            self._word("EVICTIONS"),
-            self._word("FLUSHED"),
-            self._word("LATE"),
-            self._word("BACKLOG"),
-        )
+        first = STATE_WORDS.index("PROBES")  # the others follow in this order
+        return Counters(*self._state[first : first + len(Counters._fields)].tolist())
 
     @property
     def occupied(self) -> int:
-        """Groups in the table."""
+        """The number of groups in the table."""
         return self._word("OCCUPIED")
 
     @property
@@ -160,22 +147,7 @@ class BoundedTable:
 
     @property
     def memory_bytes(self) -> int:
-        return self._state.nbytes + sum(array.nbytes for array in self._storage)
-
-    def places(self, codes: Sequence[Codes]) -> tuple[Words, Words]:
-        """The first and the second place of groups; a bucket is a first place."""
-        count = len(codes[0]) if codes else 1
-        first, second = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._module.places(self._state, first, second, *codes)
-        return first, second
-
-    def chain_lengths(self) -> Words:
-        """For a chained table: the groups in each bucket."""
-        if self.policy != "lru":
-            raise ValueError(f"a {self.policy} table has no chains")
-        lengths = np.zeros(self.capacity, np.int64)
-        self._module.chain_lengths(*self._storage[2:], lengths)
-        return lengths
+        return self._state.nbytes + sum(array.nbytes for array in self.storage)
 
     def _word(self, name: str) -> int:
         return int(self._state[STATE_WORDS.index(name)])
@@ -202,11 +174,7 @@ def compiled(shape: Shape, policy: Policy) -> ModuleType:
     module = load_module(source(shape, policy))
     words, links = output(np.int64), output(np.uint32)
     storage = (words, words, links, links) if policy == "lru" else (words, words)
-    arguments = [kind for kind in shape.slots if kind.takes_argument]
-    codes = [column(np.int32)] * shape.keys
-    values = [column(np.float64 if k.is_float else np.int64) for k in arguments if k.reads_value]
-    masks = [column(np.uint8)] * len(arguments)
-    columns = (column(np.int64), column(np.int32), *codes, *values, *masks)
+    columns = (column(np.int64), column(np.int32), *column_types(shape, False))
     compile_for(module.add, *storage, output(np.float64), words, *columns)
     compile_for(module.flush, *storage, words)
     return module

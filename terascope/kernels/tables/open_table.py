@@ -1,28 +1,28 @@
-"""The table of a batch run: open addressing, every group kept while there is memory.
+"""The table of a batch run: open addressing, every group kept while there is room.
 
 In: tuples as codes and values. Out: groups, as rows of a Shape. Unlike the bounded tables
-(bounded_tables.py) it evicts no group: it grows up to its share of the memory and is emptied as a
-whole when that is used up, so that most groups leave it complete. Where the codes of the keys are
-few enough a group's place is computed from them, without any probing (`dense`). docs/decisions.md
-has the figures behind this choice.
+(bounded_tables.py) it evicts nobody: it grows up to its share of the memory and is emptied whole
+when that is used up, so that most groups leave it complete. Where the codes of the keys are few
+enough a group's place is computed from them, without any probing (`dense`). docs/decisions.md has
+the figures that led here. Without machine code (`NumpyTable`) the same groups are made by sorting,
+those of each batch by themselves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.columns.dictionary import Codes, Ints, Masks
+from terascope.functions.slots import COUNT_OF, RANGE, SUM_INT, Fold, SlotKind
+from terascope.kernels.columns.arrays import Codes, Flags, Ints, Masks, Rows, Values, all_valid
 from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.slots import Shape, put_keys
 from terascope.machine_code import INTEGER, compiled_for, output
 
-Rows: TypeAlias = NDArray[np.int64]
-"""Groups: one row each, as the Shape lays it out."""
-Values: TypeAlias = NDArray[Any]
 Emit: TypeAlias = Callable[[Rows], None]
 
 FIRST_PLACES: Final = 1 << 10
@@ -33,11 +33,13 @@ DENSE_PLACES: Final = 1 << 16
 class OpenTable:
     """The groups of one aggregation."""
 
-    def __init__(self, shape: Shape, max_bytes: int) -> None:
+    def __init__(self, shape: Shape, max_bytes: int = 0, groups: int = 0) -> None:
+        """`groups`: how many there is room for from the beginning."""
         self.shape = shape
-        self._most_places = max(FIRST_PLACES, power_below(max_bytes // shape.row_bytes))
+        fitting = (max_bytes // shape.row_bytes).bit_length()
+        self._most_places = max(FIRST_PLACES, 1 << max(0, fitting - 1))
         self._widths: tuple[int, ...] | None = None
-        self._reset(FIRST_PLACES)
+        self._reset(max(FIRST_PLACES, 1 << max(0, 2 * groups - 1).bit_length()))
 
     def _reset(self, places: int) -> None:
         self._entries: Ints = np.zeros(places * self.shape.stride, np.int64)
@@ -65,29 +67,19 @@ class OpenTable:
         widths = dense_widths(sizes)
         if widths is not None and (self._widths is not None or self.count == 0):
             if widths != self._widths:
-                self._become_dense(widths, emit)
-            self._add(widths, rows, codes, values, masks, emit)
-            return
-        if self._widths is not None:
+                if self.count:
+                    emit(self.take())
+                self._widths = widths
+                self._reset(1 << sum(widths))
+        elif self._widths is not None:
             self._become_open(emit)
-        self._add((), rows, codes, values, masks, emit)
-
-    def _add(
-        self,
-        widths: tuple[int, ...],
-        rows: Codes,
-        codes: Sequence[Codes],
-        values: Sequence[Values],
-        masks: Sequence[Masks] | None,
-        emit: Emit,
-    ) -> None:
         update = update_kernel(self.shape, masks is None, self._widths is not None)
         at = 0
         while True:
             limit = self._places if self._widths is not None else self._places * 5 // 8
             at, self.count = update(
                 self._entries, self._floats, self._places, limit, self.count,
-                rows, at, *widths, *codes, *values, *(masks or ()),
+                rows, at, *(self._widths or ()), *codes, *values, *(masks or ()),
             )  # fmt: skip
             if at == len(rows):
                 return
@@ -116,19 +108,6 @@ class OpenTable:
         self.count = max(0, count)
         return bool(count >= 0)
 
-    @staticmethod
-    def for_groups(shape: Shape, number: int) -> OpenTable:
-        """A table with room for that many groups."""
-        table = OpenTable(shape, 0)
-        table._reset(max(FIRST_PLACES, 1 << (2 * number - 1).bit_length()))
-        return table
-
-    def _become_dense(self, widths: tuple[int, ...], emit: Emit) -> None:
-        if self.count:
-            emit(self.take())
-        self._widths = widths
-        self._reset(1 << sum(widths))
-
     def _become_open(self, emit: Emit) -> None:
         groups = self.take()
         self._widths = None
@@ -154,21 +133,16 @@ class OpenTable:
     def _write_keys(self, groups: Rows, places: Ints) -> None:
         """The keys of a dense table are its places."""
         assert self._widths is not None
-        shift = 0
         codes: list[Ints] = []
         for width in reversed(self._widths):
-            codes.append((places >> shift) & ((1 << width) - 1))
-            shift += width
-        codes.reverse()
-        for word in range(self.shape.words):
-            upper = codes[2 * word] << 32
-            lower = codes[2 * word + 1] if 2 * word + 1 < len(codes) else 0
-            groups[:, self.shape.first_word + word] = upper | lower
+            codes.insert(0, places & ((1 << width) - 1))
+            places = places >> width
+        put_keys(groups, self.shape, codes)
 
 
 def merge_groups(shape: Shape, parts: Sequence[Rows]) -> Rows | None:
     """The groups of several tables, each once; None when a 64-bit sum overflows."""
-    table = OpenTable.for_groups(shape, sum(len(rows) for rows in parts))
+    table = OpenTable(shape, groups=sum(len(rows) for rows in parts))
     if all(table.insert(rows) for rows in parts):
         return table.take()
     return None
@@ -178,10 +152,6 @@ def dense_widths(sizes: Sequence[int]) -> tuple[int, ...] | None:
     """Bits for each key, when all of them together are few; None else."""
     widths = tuple(max(1, (size - 1).bit_length()) for size in sizes)
     return widths if 1 << sum(widths) <= DENSE_PLACES else None
-
-
-def power_below(number: int) -> int:
-    return 1 << max(0, number.bit_length() - 1)
 
 
 @compiled_for(output(np.int64), INTEGER, output(np.int64, 2), output(np.int64))
@@ -196,3 +166,103 @@ def drain(entries: Ints, stride: int, groups: Rows, places: Ints) -> None:
             if len(places) != 0:
                 places[found] = base // stride
             found += 1
+
+
+class NumpyTable:
+    """Has the interface of OpenTable, and keeps nothing from batch to batch."""
+
+    memory_bytes = 0
+    count = 0
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def add(
+        self,
+        rows: Codes,
+        codes: Sequence[Codes],
+        sizes: Sequence[int],
+        values: Sequence[Values],
+        masks: Sequence[Masks] | None,
+        emit: Emit,
+    ) -> None:
+        """Every batch gives its groups at once; a sum that overflows is cut into several."""
+        del sizes
+        if masks is None:
+            masks = [all_valid(len(vector)) for vector in values]
+        parts = len(rows) if self._may_overflow(rows, values, masks) else 1
+        for part in np.array_split(rows, parts):
+            emit(self._groups(part, codes, values, masks))
+
+    def _may_overflow(self, rows: Codes, values: Sequence[Values], masks: Sequence[Masks]) -> bool:
+        arguments = [kind for kind in self.shape.slots if kind.takes_argument]
+        for kind, vector, mask in zip(arguments, values, masks, strict=True):
+            if kind == SUM_INT:
+                total = np.abs(vector[rows].astype(np.float64) * (mask[rows] != 0)).sum()
+                if total > 9.2e18:
+                    return True
+        return False
+
+    def _groups(
+        self,
+        rows: Codes,
+        codes: Sequence[Codes],
+        values: Sequence[Values],
+        masks: Sequence[Masks],
+    ) -> Rows:
+        shape = self.shape
+        keys = [c[rows] for c in codes]
+        order = np.lexsort(keys[::-1]) if keys else np.arange(len(rows))
+        changed = np.zeros(len(rows), np.bool_)
+        changed[:1] = True
+        for key in keys:
+            changed[1:] |= np.diff(key[order]) != 0
+        starts = np.flatnonzero(changed)
+        groups = np.zeros((len(starts), shape.stride), np.int64)
+        groups[:, 0] = 1
+        put_keys(groups, shape, (key[order][starts] for key in keys))
+        sizes = np.diff(np.append(starts, len(rows)))
+        place = 0
+        for j, kind in enumerate(shape.slots):
+            target = groups[:, shape.slot(j)]
+            if not kind.takes_argument:
+                target[:] = sizes
+                continue
+            vector, valid = values[place][rows][order], masks[place][rows][order] != 0
+            place += 1
+            seen = np.add.reduceat(valid, starts) if len(starts) else np.zeros(0, np.int64)
+            groups[:, 0] |= (seen > 0).astype(np.int64) << (j + 1)
+            result = np.where(seen > 0, reduced(kind, vector, valid, starts), 0)
+            if kind.is_float:
+                target[:] = result.astype(np.float64).view(np.int64)
+            else:
+                target[:] = result
+        return groups
+
+    def take(self) -> Rows:
+        return np.zeros((0, self.shape.stride), np.int64)
+
+
+def reduced(kind: SlotKind, vector: Values, valid: Flags, starts: NDArray[np.intp]) -> Values:
+    """One value for each group; of a group without values, anything."""
+    if kind == COUNT_OF:
+        return np.add.reduceat(valid.astype(np.int64), starts)
+    if kind == RANGE:
+        return np.zeros(len(starts), np.int64)
+    if kind == SUM_INT:
+        return np.add.reduceat(np.where(valid, vector, 0), starts)
+    assert isinstance(kind, Fold)
+    values = np.where(valid, vector, kind.identity)
+    if kind.numpy:
+        return np.asarray(getattr(np, kind.numpy).reduceat(values, starts))
+    folded = np.frompyfunc(operation(kind), 2, 1).reduceat(values.astype(object), starts)
+    return np.asarray(folded, np.float64 if kind.is_float else np.int64)
+
+
+def operation(kind: Fold) -> Callable[[Any, Any], Any]:
+    """The operation of a fold on two values, from the statements of its kernels."""
+    lines = kind.merging("slot", "value", "True")
+    scope: dict[str, Any] = {"np": np, "math": math}
+    exec("\n    ".join(["def fold(slot, value):", *lines, "return slot"]), scope)
+    fold: Callable[[Any, Any], Any] = scope["fold"]
+    return fold

@@ -14,7 +14,7 @@ import numpy as np
 
 from terascope.functions.slots import SUM_INT
 from terascope.hashing import table_hash
-from terascope.kernels.codegen.generated_modules import load_module
+from terascope.kernels.codegen.generated_modules import indent, load_module
 from terascope.kernels.tables.slots import Shape, overflows, view
 from terascope.machine_code import INTEGER, column, compile_for, output
 
@@ -152,10 +152,6 @@ def insert_source(shape: Shape) -> str:
 
 def function(signature: str, body: Sequence[str]) -> list[str]:
     return ["", "@kernel", f"def {signature}:", *indent(body, 1), ""]
-
-
-def indent(lines: Sequence[str], depth: int) -> list[str]:
-    return ["    " * depth + line for line in lines]
 
 
 def word(place: int, base: str = "base") -> str:

@@ -16,14 +16,12 @@ from typing import Any, Final
 import numpy as np
 
 from terascope.hashing import multiplied, table_hash
-from terascope.kernels.codegen.generated_modules import load_module
-from terascope.kernels.columns.dictionary import Codes, Ints, Masks, all_valid
-from terascope.kernels.tables.open_table import Rows, Values
+from terascope.kernels.codegen.generated_modules import indent, load_module
+from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Values, all_valid
 from terascope.kernels.tables.open_table_source import (
     column_names,
     column_types,
     function,
-    indent,
     load_words,
     new_slots,
     new_words,

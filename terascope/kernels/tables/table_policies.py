@@ -65,30 +65,10 @@ def finding(policy: Policy, is_here: str) -> list[str]:
             ]
 
 
-def makes_room(policy: Policy) -> str:
-    """The function `room_made`: a place for a new group of the current epoch, or -1."""
-    match policy:
-        case "direct_mapped":
-            return _ROOM_AT_ITS_PLACE.replace("# or at the second", "")
-        case "second_chance":
-            return _ROOM_AT_ITS_PLACE.replace("# or at the second", _OR_AT_THE_SECOND)
-        case "lru":
-            return _ROOM_IN_A_CHAIN
-
-
-_PLACE = '''
-@inner
-def place(h, capacity):
-    """The upper half of the hash, scaled to the number of places."""
-    return np.int64(((h >> HALF) * capacity) >> HALF)
-'''
-
-_BY_PLACE = f"""
-{_PLACE}
-
+_BY_PLACE = '''
 @inner
 def flush_one(table, out, state):
-    \"\"\"The next old group leaves, or the next of all if there is none; there must be one.\"\"\"
+    """The next old group leaves, or the next of all if there is none; there must be one."""
     cursor = state[CURSOR]
     old = state[OLD] > 0
     while table[cursor] == 0 or (old and table[cursor + 1] == state[CURRENT]):
@@ -101,12 +81,11 @@ def flush_one(table, out, state):
     state[OCCUPIED] -= 1
     state[OLD] -= old
     state[FLUSHED] += 1
-"""
 
-_ROOM_AT_ITS_PLACE = """
+
 @inner
 def vacated(table, out, state, p):
-    \"\"\"Whether the place is free for a new group, as it is when an old one was there.\"\"\"
+    """Whether the place is free for a new group, as it is when an old one was there."""
     if table[p] == 0:
         state[OCCUPIED] += 1
         return True
@@ -129,21 +108,19 @@ def room_made(table, out, state, p, q, bucket):
     leave(table, out, state, p)
     state[EVICTIONS] += 1
     return p
-"""
+'''
 
 _OR_AT_THE_SECOND = """if vacated(table, out, state, q):
         return q"""
 
-_BY_CHAIN = f"""
-{_PLACE}
-
+_BY_CHAIN = '''
 NONE = 0xFFFFFFFF
 CHAINED, OLDER, NEWER, BUCKET = 0, 1, 2, 3
 
 
 @inner
 def used(links, entry, ring):
-    \"\"\"The entry becomes the most recently used; `ring` joins the newest and the oldest.\"\"\"
+    """The entry becomes the most recently used; `ring` joins the newest and the oldest."""
     newest = np.int64(links[4 * ring + OLDER])
     if newest != entry:
         unlinked(links, entry)
@@ -182,7 +159,7 @@ def unchained(heads, links, entry):
 
 @inner
 def oldest_left(table, out, heads, links, state):
-    \"\"\"The least recently used group leaves; its entry is free.\"\"\"
+    """The least recently used group leaves; its entry is free."""
     entry = np.int64(links[4 * state[CAPACITY] + NEWER])
     leave(table, out, state, entry * STRIDE)
     table[entry * STRIDE] = 0
@@ -200,16 +177,8 @@ def flush_one(table, out, heads, links, state):
     oldest_left(table, out, heads, links, state)
 
 
-@kernel
-def chain_lengths(heads, links, lengths):
-    for bucket in range(heads.shape[0]):
-        entry = np.int64(heads[bucket])
-        while entry != NONE:
-            lengths[bucket] += 1
-            entry = np.int64(links[4 * entry + CHAINED])
-"""
 
-_ROOM_IN_A_CHAIN = """
+
 @inner
 def room_made(table, out, heads, links, state, p, q, bucket):
     if state[OCCUPIED] == state[CAPACITY]:
@@ -228,11 +197,12 @@ def room_made(table, out, heads, links, state, p, q, bucket):
     linked(links, entry, state[CAPACITY])
     state[OCCUPIED] += 1
     return entry * STRIDE
-"""
+'''
 
-PLACES: Final[dict[Policy, str]] = {
-    "direct_mapped": _BY_PLACE,
-    "second_chance": _BY_PLACE,
+POLICY_CODE: Final[dict[Policy, str]] = {
+    "direct_mapped": _BY_PLACE.replace("# or at the second", ""),
+    "second_chance": _BY_PLACE.replace("# or at the second", _OR_AT_THE_SECOND),
     "lru": _BY_CHAIN,
 }
-"""The place of a hash, and the group that is flushed next."""
+"""The functions of a policy: how a place follows from a hash, which group is flushed next, and
+`room_made`: a place for a new group of the current epoch, or -1."""

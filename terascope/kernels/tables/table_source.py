@@ -3,11 +3,10 @@
 In: a Shape whose rows carry their epoch, and a policy. Out: the source of a kernel module with
 
 - `add`: takes tuples into the table until the input or the output buffer ends;
-- `flush`: lets all groups leave, or as many as the output buffer takes;
-- `places`: where groups stand, for measurements and tests.
+- `flush`: lets all groups leave, or as many as the output buffer takes.
 
 What the policies share is here: how rows leave, and what happens when the epoch changes. How keys
-are packed and hashed and a row is started and updated is in terascope.kernels.tables.table_rows;
+are packed and hashed and a row is started and updated is in terascope.kernels.tables.slots;
 how a place is found and who must leave for a new group in terascope.kernels.tables.table_policies.
 
 Places are offsets into the table, which is one run of 64-bit words. Behind the last place stands a
@@ -16,22 +15,21 @@ spare one: a late tuple becomes a group of its own there and leaves at once.
 
 from __future__ import annotations
 
-from textwrap import indent
-
-from terascope.functions.slots import SUM_INT
-from terascope.kernels.tables.slots import Shape, overflows
-from terascope.kernels.tables.table_policies import PLACES, STORAGE, Policy, finding, makes_room
-from terascope.kernels.tables.table_rows import (
+from terascope.kernels.codegen.generated_modules import indent
+from terascope.kernels.tables.open_table_source import column_names
+from terascope.kernels.tables.slots import (
+    Shape,
     arguments,
     begun,
     cell,
     hashed,
-    indented,
     is_here,
+    overflows,
     packed,
     restarted,
     taken,
 )
+from terascope.kernels.tables.table_policies import POLICY_CODE, STORAGE, Policy, finding
 
 STATE_WORDS = (
     "CAPACITY",  # places of the table
@@ -70,30 +68,11 @@ def source(shape: Shape, policy: Policy) -> str:
         f"LATE_LIMIT = {LATE_LIMIT}",
         _CONSTANTS,
         _leave(shape),
-        PLACES[policy],
+        POLICY_CODE[policy],
         _SHARED.replace("STORAGE", storage),
-        makes_room(policy),
         _add(shape, policy),
-        _places(shape),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
-
-
-def columns(shape: Shape) -> list[str]:
-    """The names of the column arguments of `add`: codes, then values, then masks."""
-    return [*_codes(shape), *_values(shape), *_masks(shape)]
-
-
-def _codes(shape: Shape) -> list[str]:
-    return [f"code{k}" for k in range(shape.keys)]
-
-
-def _values(shape: Shape) -> list[str]:
-    return [f"value{j}" for j, kind in enumerate(shape.slots) if kind.reads_value]
-
-
-def _masks(shape: Shape) -> list[str]:
-    return [f"mask{j}" for j, kind in enumerate(shape.slots) if kind.takes_argument]
 
 
 _CONSTANTS = """
@@ -102,6 +81,12 @@ SECOND_FACTOR = np.uint64(0xA0761D6478BD642F)
 """
 
 _SHARED = '''
+@inner
+def place(h, capacity):
+    """The upper half of the hash, scaled to the number of places."""
+    return np.int64(((h >> HALF) * capacity) >> HALF)
+
+
 @inner
 def full(state):
     """Whether the output buffer may not hold all that one tuple can send off: two rows."""
@@ -191,21 +176,21 @@ def _add(shape: Shape, policy: Policy) -> str:
         *hashed(shape),
         *finding(policy, is_here(shape)),
         "if missed:",
-        *indented(
-            f"p = claimed({storage}, state, epoch, p, q, bucket, i)",
-            "if p < 0:",
-            "    stop = i",
-            "    break",
-            "state[MISSES] += 1",
-            *begun(shape),
-        ),
+        f"    p = claimed({storage}, state, epoch, p, q, bucket, i)",
+        "    if p < 0:",
+        "        stop = i",
+        "        break",
+        "    state[MISSES] += 1",
+        *indent(begun(shape)),
         *arguments(shape),
         *_overflow(shape, storage),
         *taken(shape),
         "if state[OLD] > 0 or p == spare:",
-        *indented(f"if after({storage}, state, p):", "    stop = i + 1", "    break"),
+        f"    if after({storage}, state, p):",
+        "        stop = i + 1",
+        "        break",
     ]
-    parameters = ", ".join([storage, "floats, state, epochs, rows", *columns(shape)])
+    parameters = ", ".join([storage, "floats, state, epochs, rows"]) + column_names(shape, False)
     return f'''
 @kernel
 def add({parameters}):
@@ -214,53 +199,35 @@ def add({parameters}):
     spare = state[CAPACITY] * STRIDE
     stop = np.int64(rows.shape[0])
     for i in range(rows.shape[0]):
-{indent(chr(10).join(body), " " * 8)}
+{chr(10).join(indent(body, 2))}
     state[PROBES] += stop
     state[LATE_AT] -= stop
     return stop
 '''
 
 
-def _places(shape: Shape) -> str:
-    """The first and the second place of groups, as numbers from 0."""
-    parameters = ", ".join(["state", "first", "second", *_codes(shape)])
-    body = "\n".join(
-        [*packed(shape), *hashed(shape), "first[r] = place(h, capacity)",
-         "second[r] = place(h * SECOND_FACTOR, capacity)"]
-    )  # fmt: skip
-    return f"""
-@kernel
-def places({parameters}):
-    capacity = np.uint64(np.uint32(state[CAPACITY]))
-    for r in range(first.shape[0]):
-{indent(body, " " * 8)}
-"""
-
-
 def _overflow(shape: Shape, storage: str) -> list[str]:
     """A group whose sum would overflow leaves, and starts again with the tuple."""
-    sums = [j for j, kind in enumerate(shape.slots) if kind == SUM_INT]
+    sums = shape.sums
     if not sums:
         return []
     conditions, totals = [], []
     for j in sums:
-        total, condition = overflows(cell(shape, j), f"v{j}", f"t{j}")
+        total, condition = overflows(cell(shape, j), f"a{j}", f"t{j}")
         totals.append(total)
         conditions.append(condition)
     return [
         *totals,
         f"if {' or '.join(conditions)}:",
-        *indented(
-            "if table[p + 1] == state[CURRENT]:  # older epochs leave first",
-            f"    if not drained({storage}, state, False):",
-            "        stop = i",
-            "        break",
-            "if full(state):",
-            "    stop = i",
-            "    break",
-            "leave(table, out, state, p)",
-            "state[EVICTIONS] += 1",
-            *restarted(shape),
-            *(f"t{j} = v{j}" for j in sums),
-        ),
+        "    if table[p + 1] == state[CURRENT]:  # older epochs leave first",
+        f"        if not drained({storage}, state, False):",
+        "            stop = i",
+        "            break",
+        "    if full(state):",
+        "        stop = i",
+        "        break",
+        "    leave(table, out, state, p)",
+        "    state[EVICTIONS] += 1",
+        *indent(restarted(shape)),
+        *(f"    t{j} = a{j}" for j in sums),
     ]

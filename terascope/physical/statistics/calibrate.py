@@ -28,9 +28,10 @@ from terascope.functions.registry import Functions
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.kernels.codegen.program import functions as compiled_functions
 from terascope.kernels.codegen.program import program
-from terascope.kernels.codegen.terms import is_coded
-from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch
+from terascope.kernels.codegen.statements import is_coded
+from terascope.kernels.columns.batch import VectorBatch
 from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.types import BIAS, Type, parse_ip

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from terascope.analysis.order import FINENESS
 from terascope.functions.base import ValueMistake
 from terascope.kernels.codegen.program import WORD, functions
-from terascope.kernels.codegen.terms import is_number
-from terascope.kernels.columns.batch import TaskDictionaries, VectorBatch, numbers
-from terascope.kernels.columns.dictionary import Codes, Hashes, Ints
-from terascope.kernels.columns.selection import select, words_of
+from terascope.kernels.codegen.statements import is_number
+from terascope.kernels.columns.arrays import Codes, Hashes, Ints, bit_vector, numbers, select
+from terascope.kernels.columns.batch import VectorBatch
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where, programs
 from terascope.plan.expr import Expr
 
@@ -103,7 +103,7 @@ class SampleReader:
 
         def meeting(where: Where) -> Codes:
             if where not in known:
-                words = words_of(where.signature, self._first.words)
+                words = bit_vector(where.signature, self._first.words)
                 rows = select(bits, words, len(batch))
                 for predicate in where.rest:
                     rows = rows[batch.passing(predicate, rows)]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from terascope.connectors.base import Column, ReadReport, Split
 from terascope.connectors.registry import read_split
-from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.columns.arrays import Ints
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
 from terascope.physical.statistics.sample_vectors import SampleReader, SampleVectors
 from terascope.physical.statistics.sampled_splits import (

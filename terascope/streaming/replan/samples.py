@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
-from terascope.kernels.columns.dictionary import Ints
+from terascope.kernels.columns.arrays import Ints
 from terascope.physical.low_plan import LowPlan
 from terascope.physical.statistics.sample_vectors import SampleReader, SampleVectors, union
 from terascope.physical.statistics.sampling import Thinning

@@ -186,7 +186,7 @@ def widened_places(flat: LowPlan, low: LowPlan) -> dict[int, Shape]:
         if not isinstance(own, LowAggregate) or not isinstance(now, LowAggregate):
             continue
         if len(now.slots) > len(own.slots):
-            found[place] = Shape(len(own.plain_keys), own.shape.slots)
+            found[place] = own.group_shape
     return found
 
 

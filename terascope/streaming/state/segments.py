@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from terascope.diagnostic import OutputError, as_mistake
 from terascope.files import make_folder, open_file
-from terascope.kernels.merge.payload import to_bytes, unpack_tuples
+from terascope.kernels.merge.payload import pack_tuples, unpack_tuples
 from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.slice_streams import SliceValue
 
@@ -199,10 +199,10 @@ def groups_between(
                     kept.append((start, end))
             start = end
         if kept == [(0, batch.num_rows)]:
-            yield payload if len(runs) else to_bytes(batch)
+            yield payload if len(runs) else pack_tuples(batch)
             continue
         for first, last in kept:
-            yield to_bytes(whole(batch.slice(first, last - first)))
+            yield pack_tuples(whole(batch.slice(first, last - first)))
 
 
 def wanted(value: SliceValue | None, low: SliceValue | None, high: SliceValue | None) -> bool:
@@ -234,7 +234,7 @@ class Layouts:
             return payload
         made = [rearranged(batch, before[keys:], now[keys:]) for batch in unpack_tuples(payload)]
         (batch,) = made
-        return to_bytes(batch)
+        return pack_tuples(batch)
 
     def rows(
         self, batch: pa.RecordBatch, layout: str, now: Sequence[str], types: Sequence[pa.DataType]

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Final
 
 from terascope.connectors.base import Split
-from terascope.execute.delivery import Delivery, Outgoing
+from terascope.execute.delivery import Delivery
 from terascope.execute.merge import Merger
 from terascope.execute.merging_task import Merging
-from terascope.execute.meter import Meter
 from terascope.execute.reading_task import NativeRead, Partials, taken
+from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.task import Groups, LowTask, Ready
 from terascope.files import PRIVATE
 from terascope.functions.overflow import overflow_of
@@ -205,5 +205,5 @@ def store_payloads(
         if row.kind in ("groups", "rows"):
             assert row.payload is not None
             writer.append(stored[row.stream], row.kind, row.destination, row.payload)
-        elif row.told is not None:
-            yield row.kind, row.told
+        elif row.report is not None:
+            yield row.kind, row.report

@@ -18,10 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
-from terascope.execute.rows.regroup import Regrouping
+from terascope.execute.rows.collect import ALWAYS, Ranking, Regrouping, Sequences
 from terascope.execute.rows.steps import run_steps
-from terascope.execute.rows.top import Ranking
-from terascope.execute.rows.windows import ALWAYS, Sequences
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.finish import columns as finished_columns

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.assemble import sorted_rows
 from terascope.execute.results.parts import Part, write_part
+from terascope.execute.results.result_files import sorted_rows
+from terascope.execute.rows.collect import plain
 from terascope.execute.rows.steps import run_steps
 from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
-from terascope.execute.rows.top import plain
 from terascope.functions.base import Value
-from terascope.kernels.columns.finished_rows import FinishedRows
+from terascope.kernels.columns.batch import FinishedRows
 from terascope.physical.delivery import Side, Sink, TaskJoin
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.stream.row_pipelines import PipelineInput, RowPipelines
@@ -97,7 +97,7 @@ def report_part(
     ordered: KeptOrder = (),
 ) -> Report:
     """Write rows of a query as a part, and report it."""
-    return "part", write_part(sink, query, fields, rows, ordered).told()
+    return "part", write_part(sink, query, fields, rows, ordered).to_json()
 
 
 def in_order(
@@ -131,7 +131,7 @@ class DueMerge:
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         del stored
         format = cast(RowFormat, sink.format)
-        yield "part", reordered(self.parts, format, self.fields, self.ordered).told()
+        yield "part", reordered(self.parts, format, self.fields, self.ordered).to_json()
 
 
 @dataclass(frozen=True)
