@@ -146,7 +146,7 @@ class LowTask:
             ]
             if below:
                 aggregator.below = TreeEdges(aggregator.query, below)
-        self._surrendered: dict[int, set[int]] = {}
+        self._sent_early: dict[int, set[int]] = {}
         """By node: the epochs of which some groups were sent as partials."""
         self._sizes: dict[int, int] = {}
         self._used = 0
@@ -270,7 +270,7 @@ class LowTask:
         if self._is_query(place):
             yield Reached(place, epoch)
 
-    def _groups(self, place: int, before: int | None, surrendered: bool = False) -> Iterator[Ready]:
+    def _groups(self, place: int, before: int | None, early: bool = False) -> Iterator[Ready]:
         """Groups of a node before an epoch, or all, after its ancestors were flushed."""
         for higher in self._tree.above(place):
             self._aggregators[higher].flush(before)
@@ -278,8 +278,8 @@ class LowTask:
         name = f"group {aggregator.query.name}"
         for released in self.meter.over(name, aggregator.release(before)):
             block = released.block
-            if surrendered or not released.whole:
-                self._surrendered.setdefault(place, set()).update(block.epochs.tolist())
+            if early or not released.whole:
+                self._sent_early.setdefault(place, set()).update(block.epochs.tolist())
             complete = self._are_complete(place, block.epochs)
             whole, cut = block.where(complete), block.where(~complete)
             self.counters.partials[place] += len(cut.rows)
@@ -295,7 +295,7 @@ class LowTask:
         if mine is None:
             return np.zeros(len(epochs), np.bool_)
         complete = mine.contain(epochs)
-        given = self._surrendered.get(place)
+        given = self._sent_early.get(place)
         if given:
             complete &= ~np.isin(epochs, np.fromiter(given, np.int64, len(given)))
         return complete
@@ -344,7 +344,7 @@ class LowTask:
                 self._aggregators[place].flush(None)
                 self._aggregators[place].shrink()
         if self._used_now() > most:
-            yield from self._surrender(most)
+            yield from self._free_tables(most)
             self._used_now()
 
     def _used_now(self) -> int:
@@ -352,7 +352,7 @@ class LowTask:
         self._note_sizes(self._aggregators)
         return self._used
 
-    def _surrender(self, most: int) -> Iterator[Ready]:
+    def _free_tables(self, most: int) -> Iterator[Ready]:
         """Empty the largest tables first, until half of the memory is free."""
         used, sizes = self._used, self._sizes
         places = [place for place in self._aggregators if self._is_query(place)]
@@ -364,7 +364,7 @@ class LowTask:
                 written = aggregator.spilled_bytes - before
                 self.meter.add(f"group {aggregator.query.name}", spilled_bytes=written)
             else:
-                yield from self._groups(place, None, surrendered=True)
+                yield from self._groups(place, None, early=True)
                 self._aggregators[place].shrink()
             used -= sizes[place]
             if 2 * used <= most:
@@ -382,15 +382,15 @@ class LowTask:
         known = self._dictionaries.memory_bytes
         if 4 * known > self._memory_bytes:
             for place in self._top_down():
-                yield from self._groups(place, None, surrendered=True)
+                yield from self._groups(place, None, early=True)
         elif 8 * known <= self._memory_bytes or not all(
             aggregator.is_empty for aggregator in self._aggregators.values()
         ):
             return
-        surrendered = self._surrendered
+        early = self._sent_early
         self._begin()
         give_back()
-        self._surrendered = surrendered
+        self._sent_early = early
 
 
 def project(batch: VectorBatch, query: LowSelect, rows: Codes) -> pa.RecordBatch:

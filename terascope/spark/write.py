@@ -133,11 +133,11 @@ def more_parts(
 ) -> list[Part]:
     """The rows of a DataFrame as parts in a folder that may have others."""
     with translating():
-        told = told_parts(df, query, folder, format, fields)
+        told = written_parts(df, query, folder, format, fields)
         return [Part.of(row[0]) for row in told.collect()]
 
 
-def told_parts(
+def written_parts(
     df: DataFrame,
     query: str,
     folder: Path,

@@ -75,7 +75,7 @@ class MicroBatch:
         self._beats = [Heartbeat.of_text(t) for k, t in reports if k == "heartbeat"]
         self._measures: list[dict[str, Any]] = []
         self._samples = [TupleSample.of(t) for k, t in reports if k == "sample"]
-        self._hearing_ns = time.thread_time_ns() - began
+        self._heartbeat_ns = time.thread_time_ns() - began
         self._new_bytes = 0
         self._fresh: list[Segment] = []
         self._emitted: dict[str, SliceValue] = {}
@@ -107,7 +107,7 @@ class MicroBatch:
         state = self.state
         began = time.thread_time_ns()
         ingest_heartbeats(state, self._beats, self._offset)
-        self._hearing_ns += time.thread_time_ns() - began
+        self._heartbeat_ns += time.thread_time_ns() - began
         state.peak_bytes = max(state.peak_bytes, self._new_bytes)
         self._watermarks = self._current_watermarks()
         if pass_by(state, self._offset, self._context.plan, self._watermarks):
@@ -297,7 +297,7 @@ class MicroBatch:
         crash_here("cleaned")
         return BatchReport(
             self._number, self._offset, state, self._beats, delivered, self._watermarks, 0.0,
-            self._hops, hearing_ns=self._hearing_ns, samples=self._samples,
+            self._hops, heartbeat_ns=self._heartbeat_ns, samples=self._samples,
             measures=self._measures,
         )  # fmt: skip
 

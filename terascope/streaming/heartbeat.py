@@ -174,7 +174,7 @@ class BatchReport:
     seconds: float
     hops: list[tuple[str, float]] = field(default_factory=list)
     replayed: bool = False
-    hearing_ns: int = 0
+    heartbeat_ns: int = 0
     """The processor time of the driver for ingesting the heartbeats."""
     samples: list[TupleSample] = field(default_factory=list)
     measures: list[dict[str, Any]] = field(default_factory=list)
@@ -184,4 +184,4 @@ class BatchReport:
     @property
     def heartbeat_seconds(self) -> float:
         """Processor time of the heartbeats of the batch, in all processes."""
-        return (self.hearing_ns + sum(beat.cost_ns for beat in self.beats)) / 1e9
+        return (self.heartbeat_ns + sum(beat.cost_ns for beat in self.beats)) / 1e9

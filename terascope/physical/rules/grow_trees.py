@@ -39,7 +39,7 @@ from terascope.sharing.timed import plan_for_time
 
 LEAST_QUERIES: Final = 3
 """The fewest queries of a tree: fewer are not worth a sample."""
-RIDING_SHARE: Final = 0.5
+LEAST_ADMITTED: Final = 0.5
 """The share of a family's tuples that a query must take to join with an admission predicate."""
 LEAST_GAIN: Final = 0.1
 """The share of the cost of the flat plan that a tree must save."""
@@ -203,12 +203,12 @@ def families(
     for query in queries:
         assert query.epoch is not None
         plain = not query.anyof and all(slot.where is None for slot in query.slots)
-        rides = plain and (shares is None or shares.get(query.name, 0.0) >= RIDING_SHARE)
+        mixes = plain and (shares is None or shares.get(query.name, 0.0) >= LEAST_ADMITTED)
         # A key must not overflow for tuples that only other queries take.
-        rides = rides and not any(can_overflow(key) for key in query.plain_keys)
+        mixes = mixes and not any(can_overflow(key) for key in query.plain_keys)
         tuples = frozenset(query.signature), frozenset(query.rest), frozenset(query.anyof)
         epoch = query.keys[query.epoch][1]
-        same = query.interfaces, epoch, query.epoch_in_key, None if rides else tuples
+        same = query.interfaces, epoch, query.epoch_in_key, None if mixes else tuples
         found.setdefault(same, []).append(query)
     return found
 

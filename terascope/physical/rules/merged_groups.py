@@ -48,7 +48,7 @@ def without_merging(
     # A key must determine every low key; further keys may only follow from low keys.
     known = set(low_keys[source.stream])
     step = steps.get(source.stream, 1)
-    told = {base.name for _, e in rel.keys if isinstance(base := told_by(e, step), Col)}
+    told = {base.name for _, e in rel.keys if isinstance(base := determined_by(e, step), Col)}
     if not known <= told or any(not columns_of(e) <= known for _, e in rel.keys):
         return None
     values = [(name, value_of_one(call)) for name, call in rel.aggs]
@@ -71,7 +71,7 @@ def merged_jointly(rels: Iterable[Rel]) -> frozenset[str]:
     return frozenset(found)
 
 
-def told_by(expr: Expr, step: int) -> Expr:
+def determined_by(expr: Expr, step: int) -> Expr:
     """The expressions that an expression determines: of multiples of a step, also a quotient."""
     base = unscaled(expr)
     match base:

@@ -8,7 +8,7 @@ costs its slots, and no grouping.
 Aggregations with different conditions may share a table, too: a tuple that meets any condition is
 looked up once, and every slot takes the tuples of its own condition (an admission predicate, tested
 by bits of the prefilter). A group of the table belongs to a query when it has a tuple of that
-query; a count beside the query's slots records that. `rides` decides whether sharing pays.
+query; a count beside the query's slots records that. Costs decide (`pays_to_share`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from terascope.plan.plan import Stream
 from terascope.plan.rel import Aggregate, Filter, Named, Project, Read, Rel
 from terascope.types import Type
 
-Rides: TypeAlias = Callable[[Sequence[Queries]], bool]
+PaysToShare: TypeAlias = Callable[[Sequence[Queries]], bool]
 """Whether aggregations with the same keys and different conditions should share a table."""
 
 Size: TypeAlias = Callable[[Queries], float]
@@ -57,16 +57,16 @@ def share_tables(draft: JobDraft) -> JobDraft:
     shared = tables_shared(
         draft.reads,
         [output for output in outputs if output.name not in draft.in_spark],
-        rides(draft.asked.config.share_tables, measured, draft.reads),
+        pays_to_share(draft.asked.config.share_tables, measured, draft.reads),
         measured.size,
     )
     return replace(draft, unshared=draft.reads, reads=shared.reads, low=shared.low, shared=shared)
 
 
-def rides(mode: str, measured: Measured, reads: Sequence[SourceRead]) -> Rides:
+def pays_to_share(mode: str, measured: Measured, reads: Sequence[SourceRead]) -> PaysToShare:
     """Whether aggregations with the same keys and different conditions share a table."""
     if mode == "cost":
-        return lambda members: measured.rides(members, reads)
+        return lambda members: measured.pays_to_share(members, reads)
     return (lambda _: True) if mode == "always" else never
 
 
@@ -192,11 +192,13 @@ def free_name(name: str, used: set[str]) -> str:
 def tables_shared(
     reads: Sequence[SourceRead],
     low: Sequence[LowOutput],
-    rides: Rides = never,
+    pays_to_share: PaysToShare = never,
     size: Size = unknown,
 ) -> SharedTables:
     queries = aggregations(reads)
-    tables = tables_of([(output, queries.get(output.name, {})) for output in low], rides, size)
+    tables = tables_of(
+        [(output, queries.get(output.name, {})) for output in low], pays_to_share, size
+    )
     several = {name: t for t in tables if len(t.members) > 1 for name in t.members}
     views = {o.name: t.view(o.name) for o in low if (t := several.get(o.name))}
     gone = {name for name, table in several.items() if table.output.name != name}
@@ -210,7 +212,7 @@ def tables_shared(
 class Rivals:
     """The tables of aggregations with the same keys."""
 
-    rides: Rides
+    pays_to_share: PaysToShare
     size: Size
     tables: list[Table] = field(default_factory=list)
     _by_tuples: dict[object, Table] = field(default_factory=dict)
@@ -247,7 +249,7 @@ class Rivals:
 
     def joins(self, table: Table, output: LowOutput, queries: Queries) -> bool:
         """Whether an aggregation joins a table of other tuples."""
-        if not self.rides([*(known for _, known in table.members.values()), queries]):
+        if not self.pays_to_share([*(known for _, known in table.members.values()), queries]):
             return False
         if table.with_member(output, queries).has_room():
             return True
@@ -256,13 +258,13 @@ class Rivals:
 
 
 def tables_of(
-    queries: Iterable[tuple[LowOutput, Queries]], rides: Rides, size: Size = unknown
+    queries: Iterable[tuple[LowOutput, Queries]], pays_to_share: PaysToShare, size: Size = unknown
 ) -> list[Table]:
     """The table of each aggregation: one with its keys that it may join, or one of its own."""
     rivals: dict[object, Rivals] = {}
     for output, own in queries:
         if own:
-            rivals.setdefault(keys_of(own), Rivals(rides, size)).home(output, own)
+            rivals.setdefault(keys_of(own), Rivals(pays_to_share, size)).home(output, own)
     return [table for some in rivals.values() for table in some.tables]
 
 

@@ -88,7 +88,7 @@ class Measured:
 
     # ---- conditions
 
-    def rides(self, members: Sequence[Queries], reads: Sequence[SourceRead]) -> bool:
+    def pays_to_share(self, members: Sequence[Queries], reads: Sequence[SourceRead]) -> bool:
         """Whether aggregations with different conditions should share a table. Looking a tuple up
         once for all saves little where hardly any tuple belongs to two of them.
         """

@@ -33,7 +33,7 @@ from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.mistakes import translating
 from terascope.spark.passing import REPORT, report_batch, task_frame
 from terascope.spark.stream.running import furthest_epoch, running_step
-from terascope.spark.write import told_parts
+from terascope.spark.write import written_parts
 from terascope.streaming.context import Report, TaskWork
 from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.state.segments import Segment
@@ -130,7 +130,7 @@ class CatalystHighLevel:
             df = df.sortWithinPartitions(*order) if order else df
         chosen = df.select(*(frame.column(f.name) for f in output.fields))
         folder = sink.folder_of(output.name)
-        return told_parts(chosen, output.name, folder, sink.format, output.fields, ordered)
+        return written_parts(chosen, output.name, folder, sink.format, output.fields, ordered)
 
     def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
         """The largest value of a column that is below another value."""

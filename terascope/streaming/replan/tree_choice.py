@@ -93,9 +93,9 @@ class Choosing:
             self.tables() if self.config.share_tables == "cost" and self.family.has_rivals else ()
         )
         found = [
-            PlannedSharing(some, self.trees(some, riding))
+            PlannedSharing(some, self.trees(some, mixed))
             for some in dict.fromkeys((tables, ()))
-            for riding in dict.fromkeys((self.family.is_mixed, False))
+            for mixed in dict.fromkeys((self.family.is_mixed, False))
         ]
         return min(found, key=lambda one: self.costs.cost(one, self.family.ids))
 
@@ -103,15 +103,15 @@ class Choosing:
         """The members that share each table."""
         places = {query.name: place for place, query in enumerate(self.family.members)}
 
-        def rides(members: Sequence[Queries]) -> bool:
-            return self.rides([places[queries[READ].name] for queries in members])
+        def pays_to_share(members: Sequence[Queries]) -> bool:
+            return self.pays_to_share([places[queries[READ].name] for queries in members])
 
         rows = [(output_of(query), {READ: query}) for query in self.family.members]
-        several = [table for table in tables_of(rows, rides) if len(table.members) > 1]
+        several = [table for table in tables_of(rows, pays_to_share) if len(table.members) > 1]
         ids = self.family.ids
         return tuple(tuple(sorted(ids[places[n]] for n in table.members)) for table in several)
 
-    def rides(self, places: Sequence[int]) -> bool:
+    def pays_to_share(self, places: Sequence[int]) -> bool:
         """Whether some members should share a table. It must save look-ups, as in a batch; and it
         must pay by the number of groups, too: a look-up among few groups is as cheap as the
         admission predicates of some slots, and each of many groups is copied to every member.
@@ -122,13 +122,13 @@ class Choosing:
         alone = sum(self.costs.alone_cost(self.family.unit([place])) for place in places)
         return self.costs.alone_cost(unit) < alone
 
-    def trees(self, tables: Sequence[Sequence[str]], riding: bool) -> tuple[PlannedTree, ...]:
-        """The trees that save anything. `riding`: whether aggregations of different tuples may be
+    def trees(self, tables: Sequence[Sequence[str]], mixed: bool) -> tuple[PlannedTree, ...]:
+        """The trees that save anything. `mixed`: whether aggregations of different tuples may be
         in one tree.
         """
         units = {unit.query.name: unit for unit in self.family.units(tables)}
         queries = [unit.query for unit in units.values()]
-        statistics = UnitStatistics(units, self.costs, riding)
+        statistics = UnitStatistics(units, self.costs, mixed)
         decided = decide_trees(self.read, queries, statistics, self.config)
         made = (self.tree([units[q.name] for q in some], one.tree) for some, one, _ in decided)
         return tuple(one for one in made if one is not None)
@@ -137,7 +137,7 @@ class Choosing:
         """A tree of some tables; None: it saves nothing, or a node would have too many slots."""
         statistics, _ = self.traffic.of(conditions_of(units))
         alone = sum(self.costs.alone_cost(unit) for unit in units)
-        cost = self.costs.tree_cost(tree, units) + sum(map(self.costs.riding_cost, units))
+        cost = self.costs.tree_cost(tree, units) + sum(map(self.costs.slots_cost, units))
         if cost >= alone:
             return None
         whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in tree.nodes)
@@ -154,10 +154,10 @@ class UnitStatistics:
     units: Mapping[str, Unit]
     """The tables, by the name of the aggregation that has the table."""
     costs: SharingCosts
-    riding: bool
+    mixed: bool
 
     def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        if not self.riding:
+        if not self.mixed:
             return {}
         units = {query.name: self.units[query.name] for query in queries}
         total = max(1.0, self.costs.tuples(conditions_of(units.values())))
@@ -263,7 +263,7 @@ class SharingCosts:
         shared, found = shared.among(members), 0.0
         for one in shared.trees:
             some = [units.pop(name) for name in one.units]
-            found += self.tree_cost(one.tree, some) + sum(map(self.riding_cost, some))
+            found += self.tree_cost(one.tree, some) + sum(map(self.slots_cost, some))
         return found + sum(map(self.alone_cost, units.values()))
 
     def alone_cost(self, unit: Unit) -> float:
@@ -271,7 +271,7 @@ class SharingCosts:
         statistics, _ = self.traffic.of(conditions_of([unit]))
         alone = flat_tree((unit.asked,))
         alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
-        return self.tree_cost(alone, [unit]) + self.riding_cost(unit)
+        return self.tree_cost(alone, [unit]) + self.slots_cost(unit)
 
     def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
         """The cost of the look-ups of a tree. A table is assumed to have its planned size, although
@@ -283,7 +283,7 @@ class SharingCosts:
             return pieces * operations_of(tree, queries, statistics, self.config)
         return pieces * time_of(tree, queries, statistics)
 
-    def riding_cost(self, unit: Unit) -> float:
+    def slots_cost(self, unit: Unit) -> float:
         """The cost of the slots beyond look-ups, where slots have admission predicates."""
         if len(unit.conditions) == 1 or self.config.share_trees == "operations":
             return 0.0
