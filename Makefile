@@ -44,7 +44,7 @@ test: install $(VENV)/.tshark
 soak: install
 	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 TERASCOPE_STREAM_SEEDS=1200 \
 		TERASCOPE_LOCAL_SEEDS=400 TERASCOPE_STREAM_SPARK_SEEDS=40 \
-		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden
+		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden tests/spark/test_stream_crashes.py
 	TERASCOPE_SEEDS=400 $(BIN)/pytest -n $(WORKERS) -k seed tests/physical tests/execute tests/stream
 	$(BIN)/pytest -n $(WORKERS) -m bench
 

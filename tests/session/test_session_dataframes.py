@@ -134,7 +134,7 @@ def test_a_capture_and_a_dataframe_run_in_one_job(
 ) -> None:
     found = {}
     for low in ("auto", "catalyst"):
-        with beside(spark, trace, guests, config=low) as session:
+        with beside(spark, trace, guests, low=low) as session:
             queries = session.query(BESIDE)
             results = queries.run()
             assert set(results.reports) == {"eth0", "logins"}
@@ -254,7 +254,7 @@ def test_all_sources_of_a_run_arrive_at_one_time(
     QUERY listed: SELECT came, id FROM d.L WHERE id < 2;
     """
     before = int(time.time())
-    with numpy_session(spark, config=low) as session:
+    with numpy_session(spark, low=low) as session:
         session.dataframe("d", spark.range(5))
         session.source(f"eth0=pcap:{trace}")
         results = session.query(text).run()
