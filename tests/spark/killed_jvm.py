@@ -1,8 +1,9 @@
-"""A stream in somebody else's Spark, whose JVM is killed while it runs, in a process of its own.
+"""A stream whose JVM is killed while it runs, in a process of its own.
 
-In: a capture and a folder for results. Out: on stdout how the run ended, as JSON.
+In: a capture, a folder for results, and whether Spark is started by somebody else. Out: on stdout
+what the run said and how it ended, as JSON.
 
-    python -m tests.spark.killed_jvm CAPTURE FOLDER
+    python -m tests.spark.killed_jvm CAPTURE FOLDER ours|given
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from terascope.config import load_config
 from terascope.diagnostic import SparkLost
 from terascope.session import Session
 from terascope.spark.session import open_session
-from tests.conftest import QUICK_START
 from tests.settings import Changes
 
 if TYPE_CHECKING:
@@ -29,37 +29,57 @@ if TYPE_CHECKING:
 QUERIES = """
 QUERY senders: SELECT tb, srcIP, COUNT(*) AS packets, SUM(len) AS bytes
   FROM link.TCP GROUP BY time/5 AS tb, srcIP;
+QUERY windows: SELECT destIP, COUNT(*) AS packets, wend
+  FROM link.TCP [RANGE '9 sec' SLIDE '4 sec'] GROUP BY destIP;
 """
+NAMES = ("senders", "windows")
 BATCH_BYTES = 60_000
-KILLED_AFTER = 1
+KILLED_AFTER = 2
+"""Of four batches or more."""
 
 
-def kill(report: BatchReport) -> None:
-    if report.batch == KILLED_AFTER:
-        gateway = SparkContext._gateway
-        assert gateway is not None
-        os.kill(gateway.proc.pid, signal.SIGKILL)
-
-
-def main(capture: Path, folder: Path) -> None:
+def main(capture: Path, folder: Path, owner: str) -> None:
+    said: list[str] = []
+    killed: list[int] = []
     settings: Changes = {
-        "speed": "max", "until_idle": True, "trigger": 0.0, "batch_bytes": BATCH_BYTES, "tasks": 2,
+        "speed": "max",
+        "until_idle": True,
+        "trigger": 0.0,
+        "batch_bytes": BATCH_BYTES,
+        "tasks": 2,
         "port": None,
-    }  # fmt: skip
-    config = load_config(kernels="numpy", split_bytes=BATCH_BYTES // 3)
-    given = open_session("local[2]", settings={"spark.driver.extraJavaOptions": QUICK_START})
+    }
+    config = load_config(kernels="numpy", split_bytes=BATCH_BYTES // 3, master="local[2]")
+
+    def kill(report: BatchReport) -> None:
+        if report.batch == KILLED_AFTER and not killed:
+            killed.append(report.batch)
+            gateway = SparkContext._gateway
+            assert gateway is not None
+            os.kill(gateway.proc.pid, signal.SIGKILL)
+
     told: dict[str, object] = {}
-    with Session(given, config=config) as session:
+    with Session(open_session("local[2]") if owner == "given" else None, config=config) as session:
         session.source(f"link=pcap:{capture}")
         queries = session.query(QUERIES)
-        with queries.stream(folder / "state", folder / "out", **settings, watch=kill) as run:
+        state, out = folder / "state", folder / "out"
+        with queries.stream(state, out, **settings, watch=kill, say=said.append) as running:
             try:
-                run.wait(300)
+                told["over"] = running.wait(300)
             except SparkLost as lost:
                 told["lost"] = str(lost)
-            told["restarts"] = run.status().run.restarts
+            status = running.status()
+            told["batch"] = running.batch
+    told |= {
+        "killed": killed,
+        "said": said,
+        "restarts": status.run.restarts,
+        "tuples": sum(one.tuples for one in status.sources),
+        "late": sum(one.late for one in status.sources),
+        "malformed": sum(one.malformed for one in status.sources),
+    }
     sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
