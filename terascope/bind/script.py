@@ -23,8 +23,8 @@ from terascope.functions.registry import Functions
 from terascope.plan.expr import Lit
 from terascope.plan.plan import Plan, Stream
 from terascope.syntax import ast
+from terascope.syntax.ast import walk
 from terascope.syntax.printer import print_query
-from terascope.syntax.visit import walk
 from terascope.types import Type, parse_ip
 from terascope.units import seconds_or_never
 

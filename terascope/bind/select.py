@@ -42,7 +42,7 @@ from terascope.plan.rel import (
     Running,
 )
 from terascope.syntax import ast
-from terascope.syntax.visit import walk
+from terascope.syntax.ast import walk
 
 Target = tuple[str, Expr, Span]
 """An output column: name, value, where it stands."""

@@ -7,28 +7,24 @@ are named, and mean the column of that name of the relation the expression stand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias, assert_never
 
 from terascope.functions.base import AggregateFunction, Scalar, Value
 from terascope.functions.casts import may_be_outside
 from terascope.functions.roles import Comparator, Conjunction
-from terascope.plan.hashing import hashed_once
+from terascope.plan.hashing import PlanNode
 from terascope.types import Type
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Col:
+class Col(PlanNode):
     """A column of the relation below."""
 
     name: str
     type: Type
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Lit:
+class Lit(PlanNode):
     """A constant in held form."""
 
     value: Value
@@ -37,26 +33,20 @@ class Lit:
     """The parameter whose value it is, if there is one."""
 
 
-@hashed_once
-@dataclass(frozen=True)
 class Bound(Lit):
     """A constant that differs in every run of the plan: the value up to which rows are released. It
     should not be compiled into code.
     """
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Param:
+class Param(PlanNode):
     """A `$parameter`; its value is given when the plan runs."""
 
     name: str
     type: Type
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Call:
+class Call(PlanNode):
     """A scalar function or operator applied to arguments."""
 
     function: Scalar
@@ -64,9 +54,7 @@ class Call:
     type: Type
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Case:
+class Case(PlanNode):
     """The value of the first branch whose condition is TRUE."""
 
     branches: tuple[tuple[Expr, Expr], ...]
@@ -74,9 +62,7 @@ class Case:
     type: Type
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Cast:
+class Cast(PlanNode):
     """A value converted to another type; a value that cannot be converted is NULL."""
 
     operand: Expr
@@ -92,9 +78,7 @@ class Cast:
 Expr: TypeAlias = Col | Lit | Param | Call | Case | Cast
 
 
-@hashed_once
-@dataclass(frozen=True)
-class AggCall:
+class AggCall(PlanNode):
     """An aggregate over the tuples of a group. `args` are expressions over the source, `parameters`
     constants.
 

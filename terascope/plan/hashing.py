@@ -1,14 +1,15 @@
 """Immutable trees that are looked up over and over: each node computes its hash once.
 
-In: a frozen dataclass. Out: the same class, whose objects remember their hash. Expressions are keys
-of dictionaries in planning and, batch by batch, in tasks; without this every look-up would walk the
-whole tree. What a node remembers beside its fields is left out when the node is pickled: it can be
-derived again, and the hash of a text differs between processes.
+`PlanNode` makes its subclasses such frozen dataclasses; `hashed_once` does it for a single class.
+Expressions are keys of dictionaries in planning and, batch by batch, in tasks; without this every
+look-up would walk the whole tree. What a node remembers beside its fields is left out when the node
+is pickled: it can be derived again, and the hash of a text differs between processes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, dataclass_transform
 
 Node = TypeVar("Node")
 
@@ -31,3 +32,11 @@ def hashed_once(cls: type[Node]) -> type[Node]:
     cls.__hash__ = remembered  # type: ignore[method-assign]
     cls.__getstate__ = state  # type: ignore[method-assign]
     return cls
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class PlanNode:
+    """A node of an immutable tree: every subclass is a frozen dataclass that hashes once."""
+
+    def __init_subclass__(cls) -> None:
+        hashed_once(dataclass(frozen=True)(cls))

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 from terascope.diagnostic import NOWHERE, Span
 from terascope.functions.base import Slope, Trend
 from terascope.plan.expr import AggCall, Expr, columns_of
-from terascope.plan.hashing import hashed_once
+from terascope.plan.hashing import PlanNode
 from terascope.types import Type
 
 
@@ -71,8 +71,7 @@ def check_columns(expr: Expr, source: Rel, where: str) -> None:
         raise PlanMistake(f"{where}: no column {sorted(missing)} among {source.names}")
 
 
-@dataclass(frozen=True)
-class Base:
+class Base(PlanNode):
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     @cached_property
@@ -112,8 +111,6 @@ TS, IFACE, POS = "#ts", "#if", "#pos"
 """
 
 
-@hashed_once
-@dataclass(frozen=True)
 class Scan(Base):
     """The tuples of one protocol on some interfaces: their ordered merge."""
 
@@ -132,8 +129,6 @@ class Scan(Base):
         return tuple([Field(c.name, c.type) for c in self.columns])
 
 
-@hashed_once
-@dataclass(frozen=True)
 class Read(Base):
     """Another stream of the plan, by name: this is how work is shared."""
 
@@ -145,8 +140,6 @@ class Read(Base):
         return self.schema
 
 
-@hashed_once
-@dataclass(frozen=True)
 class Lookup(Base):
     """A watch list: a small table from a file, without time."""
 
@@ -163,29 +156,29 @@ class Lookup(Base):
 # ---- one input -----------------------------------------------------------------------------------
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Filter(Base):
-    source: Rel
-    predicate: Expr
+class OneInput(Base):
+    """An operator over one relation, whose columns it keeps unless it says otherwise."""
 
-    def __post_init__(self) -> None:
-        check_columns(self.predicate, self.source, "filter")
-        require(self.predicate.type in (Type.BOOL, Type.NULL), "filter: predicate is not BOOL")
+    source: Rel
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.source.fields
 
 
+class Filter(OneInput):
+    predicate: Expr
+
+    def __post_init__(self) -> None:
+        check_columns(self.predicate, self.source, "filter")
+        require(self.predicate.type in (Type.BOOL, Type.NULL), "filter: predicate is not BOOL")
+
+
 Named: TypeAlias = tuple[str, Expr]
 NamedAgg: TypeAlias = tuple[str, AggCall]
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Project(Base):
-    source: Rel
+class Project(OneInput):
     items: tuple[Named, ...]
 
     def __post_init__(self) -> None:
@@ -219,9 +212,7 @@ WindowSpec: TypeAlias = Sliding | Slices
 WSTART, WEND = "wstart", "wend"
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Window(Base):
+class Window(OneInput):
     """Each tuple once per window it belongs to, with `wstart` and `wend` appended.
 
     `on` names the column time is measured on. Over a stream that already has windows (`elements`),
@@ -229,7 +220,6 @@ class Window(Base):
     replaced.
     """
 
-    source: Rel
     spec: WindowSpec
     on: str
     elements: bool = False
@@ -246,33 +236,40 @@ class Window(Base):
         return (*kept, Field(WSTART, unit), Field(WEND, unit))
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Aggregate(Base):
-    """GROUP BY. `sets`: grouping sets as key names, each giving rows of its own with the other keys
-    NULL.
+class Aggregation(OneInput):
+    """GROUP BY: the keys of groups, and what is computed of each."""
 
-    `emit_empty`: also give a row for each window (or epoch) between the first and the last that has
-    no tuple; only for keys that are all temporal.
-    """
-
-    source: Rel
     keys: tuple[Named, ...]
     aggs: tuple[NamedAgg, ...]
-    sets: tuple[tuple[str, ...], ...] | None = None
-    emit_empty: WindowSpec | Literal["epoch"] | None = None
 
     def __post_init__(self) -> None:
-        check_aggregation(self.source, self.keys, self.aggs)
+        for name, key in self.keys:
+            check_columns(key, self.source, f"key {name}")
+        for name, agg in self.aggs:
+            for arg in agg.args:
+                check_columns(arg, self.source, f"aggregate {name}")
+            ordered = self.source.all_names.issuperset(agg.order)
+            require(ordered, f"aggregate {name}: order is not there")
+        require(len(self.all_names) == len(self.names), "aggregate: a name twice")
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         return aggregation_fields(self.keys, self.aggs)
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Running(Base):
+class Aggregate(Aggregation):
+    """GROUP BY within epochs. `sets`: grouping sets as key names, each giving rows of its own with
+    the other keys NULL.
+
+    `emit_empty`: also give a row for each window (or epoch) between the first and the last that has
+    no tuple; only for keys that are all temporal.
+    """
+
+    sets: tuple[tuple[str, ...], ...] | None = None
+    emit_empty: WindowSpec | Literal["epoch"] | None = None
+
+
+class Running(Aggregation):
     """GROUP BY with CLOSING_WHEN (dissertation 3.1.2).
 
     `epoch` is the first of `keys`. A group lives from its first tuple until the end of an epoch in
@@ -280,55 +277,29 @@ class Running(Base):
     between, up to the horizon of the input.
     """
 
-    source: Rel
-    keys: tuple[Named, ...]
-    aggs: tuple[NamedAgg, ...]
     closing: Expr
 
     def __post_init__(self) -> None:
-        check_aggregation(self.source, self.keys, self.aggs)
-        require(
-            columns_of(self.closing) <= self.all_names, "running: closing names unknown columns"
-        )
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return aggregation_fields(self.keys, self.aggs)
-
-
-def check_aggregation(source: Rel, keys: tuple[Named, ...], aggs: tuple[NamedAgg, ...]) -> None:
-    for name, key in keys:
-        check_columns(key, source, f"key {name}")
-    for name, agg in aggs:
-        for arg in agg.args:
-            check_columns(arg, source, f"aggregate {name}")
-        require(source.all_names.issuperset(agg.order), f"aggregate {name}: order is not there")
-    names = [n for n, _ in keys] + [n for n, _ in aggs]
-    require(len(set(names)) == len(names), "aggregate: a name twice")
+        super().__post_init__()
+        known = columns_of(self.closing) <= self.all_names
+        require(known, "running: closing names unknown columns")
 
 
 def aggregation_fields(keys: tuple[Named, ...], aggs: tuple[NamedAgg, ...]) -> tuple[Field, ...]:
     return tuple([Field(n, one.type) for n, one in (*keys, *aggs)])
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Rank(Base):
+class Rank(OneInput):
     """ORDER BY [LIMIT k] within each combination of the columns `per` (the window): top-k.
 
     `order` ends with the columns that break every tie.
     """
 
-    source: Rel
     per: tuple[str, ...]
     order: tuple[tuple[Expr, bool], ...]
     """Expressions, each with True for descending. NULLs come last when ascending, first when
     descending."""
     limit: int | None
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        return self.source.fields
 
 
 # ---- several inputs ------------------------------------------------------------------------------
@@ -336,8 +307,6 @@ class Rank(Base):
 JoinKind = Literal["inner", "left", "right", "full", "semi"]
 
 
-@hashed_once
-@dataclass(frozen=True)
 class Join(Base):
     """A join of two inputs with disjoint names.
 
@@ -368,8 +337,6 @@ class Join(Base):
         return self.left.fields + self.right.fields
 
 
-@hashed_once
-@dataclass(frozen=True)
 class Merge(Base):
     """The ordered union of streams, columns by position; names and types are those of the first.
 
@@ -400,7 +367,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
     match rel:
         case Scan() | Read() | Lookup():
             return ()
-        case Filter() | Project() | Window() | Aggregate() | Running() | Rank():
+        case OneInput():
             return (rel.source,)
         case Join():
             return (rel.left, rel.right)
@@ -417,7 +384,7 @@ def with_inputs(rel: Rel, parts: tuple[Rel, ...]) -> Rel:
     match rel:
         case Scan() | Read() | Lookup():
             return rel
-        case Filter() | Project() | Window() | Aggregate() | Running() | Rank():
+        case OneInput():
             return replace(rel, source=parts[0])
         case Join():
             return replace(rel, left=parts[0], right=parts[1])

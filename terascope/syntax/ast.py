@@ -6,21 +6,46 @@ equality, so that parse(print(script)) == script holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias, dataclass_transform
 
 from terascope.diagnostic import NOWHERE, Span
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
 class SyntaxNode:
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    """A node of the Script: every subclass is a frozen dataclass."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
+    pending: list[Any] = [getattr(node, each.name) for each in fields(node)]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, SyntaxNode):
+            yield value
+        elif isinstance(value, tuple):
+            pending += value
+
+
+def walk(node: SyntaxNode) -> Iterator[SyntaxNode]:
+    """A node and all nodes below it, without recursion: text may nest as deep as it likes."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += children(node)
 
 
 # ---- expressions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Name(SyntaxNode):
     """A column, perhaps qualified: `srcIP`, `S1.tb`."""
 
@@ -31,7 +56,6 @@ class Name(SyntaxNode):
 LiteralKind = Literal["int", "float", "string", "bool", "null", "ip", "ipv6", "binary"]
 
 
-@dataclass(frozen=True)
 class Literal_(SyntaxNode):
     """A constant. `value` is already in held form (see terascope.types); unsigned/long suffixes set
     `type_name`.
@@ -45,28 +69,24 @@ class Literal_(SyntaxNode):
     """Written as 0x..: masks are printed the way they were written."""
 
 
-@dataclass(frozen=True)
 class ParameterRef(SyntaxNode):
     """`$name`: given at start, changeable while running."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class ConstantRef(SyntaxNode):
     """`#name` or `#NAME#`: a constant of the DEFINE block."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class InterfaceProperty(SyntaxNode):
     """`@name`: a property of the interface the tuple came from."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class Unary(SyntaxNode):
     op: Literal["-", "~", "NOT"]
     operand: Expr
@@ -78,14 +98,12 @@ BinaryOp = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Binary(SyntaxNode):
     op: BinaryOp
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True)
 class Between(SyntaxNode):
     operand: Expr
     low: Expr
@@ -93,27 +111,23 @@ class Between(SyntaxNode):
     negated: bool = False
 
 
-@dataclass(frozen=True)
 class InList(SyntaxNode):
     operand: Expr
     items: tuple[Expr, ...]
     negated: bool = False
 
 
-@dataclass(frozen=True)
 class Like(SyntaxNode):
     operand: Expr
     pattern: Expr
     negated: bool = False
 
 
-@dataclass(frozen=True)
 class IsNull(SyntaxNode):
     operand: Expr
     negated: bool = False
 
 
-@dataclass(frozen=True)
 class CaseExpr(SyntaxNode):
     """`CASE [operand] WHEN c THEN v ... [ELSE v] END`."""
 
@@ -122,13 +136,11 @@ class CaseExpr(SyntaxNode):
     otherwise: Expr | None
 
 
-@dataclass(frozen=True)
 class CastExpr(SyntaxNode):
     operand: Expr
     type_name: str
 
 
-@dataclass(frozen=True)
 class CallExpr(SyntaxNode):
     """A function or aggregate, called with () or []. `name` is as written; matching ignores case.
 
@@ -151,7 +163,6 @@ Expr: TypeAlias = (
 # ---- windows -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Duration(SyntaxNode):
     """A length of time: '18 sec', 15 minutes, or a bare number in units of the clock field."""
 
@@ -159,7 +170,6 @@ class Duration(SyntaxNode):
     unit: Literal["ns", "us", "ms", "s", "min", "h", "d"] | None = None
 
 
-@dataclass(frozen=True)
 class RangeWindow(SyntaxNode):
     """`[RANGE r SLIDE s ON field]`; no slide means non-periodic."""
 
@@ -168,7 +178,6 @@ class RangeWindow(SyntaxNode):
     on: str | None = None
 
 
-@dataclass(frozen=True)
 class SliceWindow(SyntaxNode):
     """`[SLICES s1, s2, ... ON field]`."""
 
@@ -182,7 +191,6 @@ Window: TypeAlias = RangeWindow | SliceWindow
 # ---- FROM ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class StreamRef(SyntaxNode):
     """`TCP`, `eth0.TCP`, `[main].TCP`, `flows`, `lib/flows`, with alias and window."""
 
@@ -193,7 +201,6 @@ class StreamRef(SyntaxNode):
     window: Window | None = None
 
 
-@dataclass(frozen=True)
 class SubqueryRef(SyntaxNode):
     query: Query
     alias: str | None = None
@@ -203,7 +210,6 @@ class SubqueryRef(SyntaxNode):
 JoinKind = Literal["INNER", "LEFT", "RIGHT", "FULL"]
 
 
-@dataclass(frozen=True)
 class JoinRef(SyntaxNode):
     """An infix join: `A LEFT OUTER JOIN B ON ...`.
 
@@ -223,7 +229,6 @@ FromItem: TypeAlias = StreamRef | SubqueryRef | JoinRef
 FromKind = Literal["INNER", "LEFT", "RIGHT", "FULL", "WATCHLIST", "FILTER"]
 
 
-@dataclass(frozen=True)
 class From(SyntaxNode):
     """The whole FROM clause. `kind` is GS-Lite's word before FROM (None: a plain FROM, commas mean
     inner join).
@@ -240,7 +245,6 @@ class From(SyntaxNode):
 # ---- SELECT --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Item(SyntaxNode):
     """`expr [AS name]` of SELECT or GROUP BY."""
 
@@ -248,14 +252,12 @@ class Item(SyntaxNode):
     alias: str | None = None
 
 
-@dataclass(frozen=True)
 class Star(SyntaxNode):
     """`*` or `S.*`."""
 
     qualifier: str | None = None
 
 
-@dataclass(frozen=True)
 class GroupingFunction(SyntaxNode):
     """`CUBE(..)`, `ROLLUP(..)`, `GROUPING_SETS((..),(..))` within GROUP BY.
 
@@ -269,18 +271,15 @@ class GroupingFunction(SyntaxNode):
 GroupItem: TypeAlias = Item | GroupingFunction
 
 
-@dataclass(frozen=True)
 class GroupBy(SyntaxNode):
     items: tuple[GroupItem, ...]
 
 
-@dataclass(frozen=True)
 class OrderItem(SyntaxNode):
     expr: Expr
     descending: bool = False
 
 
-@dataclass(frozen=True)
 class Select(SyntaxNode):
     items: tuple[Item | Star, ...]
     source: From
@@ -297,7 +296,6 @@ class Select(SyntaxNode):
     limit: int | None = None
 
 
-@dataclass(frozen=True)
 class MergeQuery(SyntaxNode):
     """`MERGE R.ts : S.ts [SLACK n] FROM ...`; columns match by position."""
 
@@ -306,13 +304,11 @@ class MergeQuery(SyntaxNode):
     slack: int | None = None
 
 
-@dataclass(frozen=True)
 class CommonTable(SyntaxNode):
     name: str
     query: Query
 
 
-@dataclass(frozen=True)
 class With(SyntaxNode):
     tables: tuple[CommonTable, ...]
     body: Query
@@ -324,7 +320,6 @@ Query: TypeAlias = Select | MergeQuery | With
 # ---- statements ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Property(SyntaxNode):
     """`key 'value';` of a DEFINE block."""
 
@@ -332,7 +327,6 @@ class Property(SyntaxNode):
     value: str
 
 
-@dataclass(frozen=True)
 class ParamDeclaration(SyntaxNode):
     """`name TYPE;` of a PARAM block."""
 
@@ -340,7 +334,6 @@ class ParamDeclaration(SyntaxNode):
     type_name: str
 
 
-@dataclass(frozen=True)
 class QueryStatement(SyntaxNode):
     """A named query. `name` is what `QUERY name:` or DEFINE's query_name says; None for an unnamed
     one.
@@ -352,7 +345,6 @@ class QueryStatement(SyntaxNode):
     params: tuple[ParamDeclaration, ...] = ()
 
 
-@dataclass(frozen=True)
 class FieldProperty(SyntaxNode):
     """`increasing`, `banded_increasing(5)`, `clock(ns)`, `key`: a word and perhaps an argument."""
 
@@ -360,14 +352,12 @@ class FieldProperty(SyntaxNode):
     argument: str | None = None
 
 
-@dataclass(frozen=True)
 class AccessList(SyntaxNode):
     """`[foo, bar]`: the unpacking functions that GS-Lite calls before it reads a field."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class FieldDeclaration(SyntaxNode):
     name: str
     type_name: str | None = None
@@ -378,7 +368,6 @@ class FieldDeclaration(SyntaxNode):
     unpacked_by: AccessList | None = None
 
 
-@dataclass(frozen=True)
 class ProtocolStatement(SyntaxNode):
     """A schema. GS-Lite says STREAM for the rows of a query, PROTOCOL for what is captured."""
 
@@ -389,7 +378,6 @@ class ProtocolStatement(SyntaxNode):
     unpacked_by: AccessList | None = None
 
 
-@dataclass(frozen=True)
 class UnpackFunction(SyntaxNode):
     """`name function cost;` of an UNPACK_FCNS block."""
 
@@ -398,14 +386,12 @@ class UnpackFunction(SyntaxNode):
     cost: int
 
 
-@dataclass(frozen=True)
 class UnpackStatement(SyntaxNode):
     """`UNPACK_FCNS { name function cost; ... }`: how GS-Lite unpacks what is captured."""
 
     functions: tuple[UnpackFunction, ...]
 
 
-@dataclass(frozen=True)
 class WatchlistStatement(SyntaxNode):
     """`DEFINE{query_name 'wl'; filename 'w.csv'; ...} WATCHLIST FIELDS { IP ip (key); ... }`."""
 
@@ -414,7 +400,6 @@ class WatchlistStatement(SyntaxNode):
     define: tuple[Property, ...] = ()
 
 
-@dataclass(frozen=True)
 class UdafDeclaration(SyntaxNode):
     """`int UDAF char(36) [low, high] approx_median(int)` (paper 1, 3.2)."""
 
@@ -426,7 +411,6 @@ class UdafDeclaration(SyntaxNode):
     super_aggregate: str | None = None
 
 
-@dataclass(frozen=True)
 class ExtractorDeclaration(SyntaxNode):
     """`int EXTR percentile_fcn approx_quantile percentile(int; int)`.
 
@@ -448,7 +432,6 @@ Statement: TypeAlias = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Script(SyntaxNode):
     statements: tuple[Statement, ...]
     unread: frozenset[str] = field(default=frozenset(), compare=False)

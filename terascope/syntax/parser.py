@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lark
@@ -22,15 +23,14 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from terascope.diagnostic import Diagnostic, Mistake, QueryError, Source, Span
 from terascope.files import private_cache
-from terascope.syntax.ast import Expr, Literal_, Script, Statement, SyntaxNode
+from terascope.syntax.ast import Expr, Literal_, Script, Statement, SyntaxNode, children, walk
 from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Token, TokenScan, scan
 from terascope.syntax.mistakes import Failure, explain
-from terascope.syntax.parts import lexeme, lexeme_list
 from terascope.syntax.split import SCHEMA_WORDS, StatementTokens, split
-from terascope.syntax.transform import ToScript
-from terascope.syntax.visit import children, walk
+from terascope.syntax.transform import QUERY_RULES, lexeme
+from terascope.syntax.transform_declarations import DECLARATION_RULES
 from terascope.types import INT_MAX
 
 DEEPEST = 250
@@ -129,7 +129,7 @@ def grammar() -> lark.Lark:
         keep_all_tokens=True,
         maybe_placeholders=False,
         cache=False if folder is None else str(folder / digest),
-        transformer=ToScript(),
+        transformer=SimpleNamespace(**QUERY_RULES, **DECLARATION_RULES),
     )
 
 
@@ -143,7 +143,7 @@ def _run(
         while index < len(tokens):
             end = _literals_end(tokens, index)
             if end > index:
-                parser.feed_token(lexeme_list(tokens[index:end]))
+                parser.feed_token(lexeme("LITERALS", *tokens[index:end]))
                 index = end
             else:
                 parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))

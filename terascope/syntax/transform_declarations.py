@@ -8,16 +8,28 @@ apart here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Final
 
 from terascope.diagnostic import mistake
 from terascope.syntax import ast
 from terascope.syntax.keywords import FIELD_PROPERTIES
-from terascope.syntax.parts import Children, Matched, nodes, of_type, span_of, words
+from terascope.syntax.transform import (
+    Children,
+    Matched,
+    first,
+    is_kind,
+    nodes,
+    of_type,
+    placed,
+    span_of,
+    values,
+    whole_number,
+    words,
+)
 
 
 @dataclass(frozen=True)
-class Word(Matched[str]):
+class Word(Matched):
     """A word of a field declaration, and the rows of words in brackets after it."""
 
     arguments: tuple[tuple[Word, ...], ...] = ()
@@ -26,16 +38,12 @@ class Word(Matched[str]):
     unpacked_by: ast.AccessList | None = None
     """What stands in square brackets behind the last word of a field."""
 
-    @property
-    def is_value(self) -> bool:
-        return self.quoted or self.value.isdigit()
 
-
-class Headers(Matched[tuple[Any, ...]]):
+class Headers(Matched):
     """DEFINE and PARAM blocks, and `QUERY name:`."""
 
 
-class Fields(Matched[tuple[tuple[Word, ...], ...]]):
+class Fields(Matched):
     """`( field, ... )`, still as words."""
 
 
@@ -43,137 +51,32 @@ class FieldBlock(Fields):
     """`{ field; ... }`, GS-Lite's way round: the type first."""
 
 
-class DeclarationRules:
-    # ---- named queries
+# ---- named queries -------------------------------------------------------------------------------
 
-    def query_name(self, children: Children) -> Headers:
-        span = span_of(children)
-        return Headers((ast.Property("query_name", str(children[1]), span=span),), span)
 
-    def define_block(self, children: Children) -> Headers:
-        return Headers(tuple(of_type(children, ast.Property)), span_of(children))
+def query_name(children: Children) -> Headers:
+    return Headers((ast.Property("query_name", str(children[1]), span=span_of(children)),))
 
-    def param_block(self, children: Children) -> Headers:
-        return Headers(tuple(of_type(children, ast.ParamDeclaration)), span_of(children))
 
-    def define_property(self, children: Children) -> ast.Property:
-        key, *value = children
-        return ast.Property(str(key), "".join(map(str, value)), span=span_of(children))
+def query_statement(children: Children) -> ast.QueryStatement:
+    return ast.QueryStatement(children[-1], *read_headers(children))
 
-    def param(self, children: Children) -> ast.ParamDeclaration:
-        name, type_ = children
-        return ast.ParamDeclaration(str(name), type_.value, span=span_of(children))
 
-    def query_statement(self, children: Children) -> ast.QueryStatement:
-        name, define, params = read_headers(of_type(children, Headers))
-        return ast.QueryStatement(children[-1], name, define, params, span=span_of(children))
-
-    def watchlist_statement(self, children: Children) -> ast.WatchlistStatement:
-        name, define, params = read_headers(of_type(children, Headers))
-        if params:
-            raise mistake("syntax", "a watch list takes no parameters", params[0].span)
-        fields = tuple(map(type_first, children[-1].value))
-        return ast.WatchlistStatement(fields, name, define, span=span_of(children))
-
-    # ---- protocols
-
-    def protocol_statement(self, children: Children) -> ast.ProtocolStatement:
-        kind, name, *groups = children
-        *before, last = of_type(groups, Fields)
-        parents = tuple(parent(row) for group in before for row in group.value)
-        read = type_first if isinstance(last, FieldBlock) else name_first
-        fields = tuple(map(read, last.value))
-        unpacked_by = next(iter(of_type(groups, ast.AccessList)), None)
-        return ast.ProtocolStatement(
-            str(name), parents, fields, kind.type, unpacked_by, span=span_of(children)
-        )
-
-    def access_list(self, children: Children) -> ast.AccessList:
-        return ast.AccessList(tuple(words(children)), span=span_of(children))
-
-    def unpack_statement(self, children: Children) -> ast.UnpackStatement:
-        return ast.UnpackStatement(
-            tuple(of_type(children, ast.UnpackFunction)), span=span_of(children)
-        )
-
-    def unpack_function(self, children: Children) -> ast.UnpackFunction:
-        name, function, cost = children
-        value = cost.literal.value
-        return ast.UnpackFunction(str(name), str(function), value, span=span_of(children))
-
-    def field_group(self, children: Children) -> Fields:
-        return Fields(tuple(part.value for part in of_type(children, Matched)), span_of(children))
-
-    def field_block(self, children: Children) -> FieldBlock:
-        return FieldBlock(
-            tuple(part.value for part in of_type(children, Matched)), span_of(children)
-        )
-
-    def field(self, children: Children) -> Matched[tuple[Word, ...]]:
-        *row, last = of_type(children, Word)
-        for unpacked_by in of_type(children, ast.AccessList):
-            last = replace(last, unpacked_by=unpacked_by)
-        return Matched((*row, last), span_of(children))
-
-    def field_word(self, children: Children) -> Word:
-        rows = tuple(part.value for part in of_type(children, Matched))
-        return Word(str(children[0]), span_of(children), rows, children[0].type == "STRING")
-
-    # ---- aggregates (paper 1, 3.2)
-
-    def udaf_halves(self, children: Children) -> Matched[tuple[str, str]]:
-        low, high = words(children)
-        return Matched((low, high), span_of(children))
-
-    def types(self, children: Children) -> Matched[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """The types before and after a semicolon."""
-        split = next(
-            (i for i, child in enumerate(children) if getattr(child, "type", "") == "SEMICOLON"),
-            len(children),
-        )
-        before, after = (
-            tuple(part.value for part in nodes(half))
-            for half in (children[:split], children[split:])
-        )
-        return Matched((before, after), span_of(children))
-
-    def udaf_statement(self, children: Children) -> ast.UdafDeclaration:
-        returns, scratchpad, *halves, types = nodes(children)
-        low, high = halves[0].value if halves else (None, None)
-        parameters, extra = types.value
-        if extra:
-            raise mistake(
-                "syntax",
-                "the parameters of a UDAF have no second part",
-                types.span,
-                "write a comma instead of the semicolon, or declare an EXTR",
-            )
-        return ast.UdafDeclaration(
-            words(children)[-1],
-            returns.value,
-            scratchpad.value,
-            parameters,
-            low,
-            high,
-            span=span_of(children),
-        )
-
-    def extractor_statement(self, children: Children) -> ast.ExtractorDeclaration:
-        returns, types = nodes(children)
-        function, aggregate, name = words(children)
-        return ast.ExtractorDeclaration(
-            name, returns.value, function, aggregate, *types.value, span=span_of(children)
-        )
+def watchlist_statement(children: Children) -> ast.WatchlistStatement:
+    name, define, params = read_headers(children)
+    if params:
+        raise mistake("syntax", "a watch list takes no parameters", params[0].span)
+    return ast.WatchlistStatement(tuple(map(type_first, children[-1].value)), name, define)
 
 
 def read_headers(
-    headers: list[Headers],
+    children: Children,
 ) -> tuple[str | None, tuple[ast.Property, ...], tuple[ast.ParamDeclaration, ...]]:
     """The query's name (`QUERY name:` or DEFINE), its other properties, its parameters."""
     name: str | None = None
     define: list[ast.Property] = []
     params: list[ast.ParamDeclaration] = []
-    for header in headers:
+    for header in of_type(children, Headers):
         for entry in header.value:
             if isinstance(entry, ast.ParamDeclaration):
                 params.append(entry)
@@ -188,6 +91,31 @@ def read_headers(
     return name, tuple(define), tuple(params)
 
 
+# ---- protocols -----------------------------------------------------------------------------------
+
+
+def protocol_statement(children: Children) -> ast.ProtocolStatement:
+    kind, name, *groups = children
+    *before, last = of_type(groups, Fields)
+    parents = tuple(parent(row) for group in before for row in group.value)
+    read = type_first if isinstance(last, FieldBlock) else name_first
+    unpacked_by = first(of_type(groups, ast.AccessList))
+    return ast.ProtocolStatement(
+        str(name), parents, tuple(map(read, last.value)), kind.type, unpacked_by
+    )
+
+
+def field(children: Children) -> Matched:
+    *row, last = of_type(children, Word)
+    unpacked_by = first(of_type(children, ast.AccessList))
+    return Matched((*row, replace(last, unpacked_by=unpacked_by)))
+
+
+def field_word(children: Children) -> Word:
+    word = children[0]
+    return Word(str(word), arguments=values(children), quoted=word.type == "STRING")
+
+
 def parent(row: tuple[Word, ...]) -> str:
     if len(row) > 1 or row[0].arguments or row[0].unpacked_by:
         raise mistake(
@@ -196,7 +124,7 @@ def parent(row: tuple[Word, ...]) -> str:
             span_of(row),
             "write PROTOCOL name (parent, ...) ( field TYPE, ... )",
         )
-    return row[0].value
+    return str(row[0].value)
 
 
 def is_property(word: Word) -> bool:
@@ -269,7 +197,7 @@ def read_properties(row: list[Word]) -> list[ast.FieldProperty]:
     """`increasing`, `clock(s)`, GS-Lite's `snap_len 134` and `subnet 'lab'`."""
     found: list[ast.FieldProperty] = []
     for word in row:
-        if word.is_value and found and found[-1].argument is None:
+        if (word.quoted or word.value.isdigit()) and found and found[-1].argument is None:
             last = found.pop()
             found.append(ast.FieldProperty(last.name, word.value, span=last.span.to(word.span)))
             continue
@@ -283,3 +211,61 @@ def read_properties(row: list[Word]) -> list[ast.FieldProperty]:
             argument = word.arguments[0][0].value
         found.append(ast.FieldProperty(word.value.lower(), argument, span=word.span))
     return found
+
+
+# ---- aggregates (paper 1, 3.2) -------------------------------------------------------------------
+
+
+def types(children: Children) -> Matched:
+    """The types before and after a semicolon."""
+    semicolons = (i for i, child in enumerate(children) if is_kind(child, "SEMICOLON"))
+    split = next(semicolons, len(children))
+    return Matched((values(children[:split]), values(children[split:])))
+
+
+def udaf_statement(children: Children) -> ast.UdafDeclaration:
+    returns, scratchpad, *halves, types = nodes(children)
+    parameters, extra = types.value
+    if extra:
+        raise mistake(
+            "syntax",
+            "the parameters of a UDAF have no second part",
+            types.span,
+            "write a comma instead of the semicolon, or declare an EXTR",
+        )
+    low, high = halves[0].value if halves else (None, None)
+    name = words(children)[-1]
+    return ast.UdafDeclaration(name, returns.value, scratchpad.value, parameters, low, high)
+
+
+def extractor_statement(children: Children) -> ast.ExtractorDeclaration:
+    returns, types = values(children)
+    function, aggregate, name = words(children)
+    return ast.ExtractorDeclaration(name, returns, function, aggregate, *types)
+
+
+DECLARATION_RULES: Final = placed(
+    {
+        "query_name": query_name,
+        "define_block": lambda found: Headers(of_type(found, ast.Property)),
+        "define_property": lambda found: ast.Property(str(found[0]), "".join(map(str, found[1:]))),
+        "param_block": lambda found: Headers(of_type(found, ast.ParamDeclaration)),
+        "param": lambda found: ast.ParamDeclaration(str(found[0]), found[1].value),
+        "query_statement": query_statement,
+        "watchlist_statement": watchlist_statement,
+        "protocol_statement": protocol_statement,
+        "access_list": lambda found: ast.AccessList(tuple(words(found))),
+        "unpack_statement": lambda found: ast.UnpackStatement(of_type(found, ast.UnpackFunction)),
+        "unpack_function": lambda found: ast.UnpackFunction(
+            str(found[0]), str(found[1]), whole_number(found[2])
+        ),
+        "field_group": lambda found: Fields(values(found)),
+        "field_block": lambda found: FieldBlock(values(found)),
+        "field": field,
+        "field_word": field_word,
+        "udaf_halves": lambda found: Matched(words(found)),
+        "types": types,
+        "udaf_statement": udaf_statement,
+        "extractor_statement": extractor_statement,
+    }
+)
