@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from terascope.bind.coerce import aggregable, narrowed
 from terascope.bind.context import BindContext
-from terascope.bind.wide import aggregable, narrowed
 from terascope.diagnostic import Span, mistake
 from terascope.functions.base import AggregateFunction, TypeMistake, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant

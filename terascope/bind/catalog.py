@@ -8,30 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from terascope.bind.declared_fields import (
-    declared_field,
-    unpacked_by_us,
-    unpacking_lists,
-)
-from terascope.bind.provided_fields import (
+from terascope.bind.protocols import (
     POSITION_ACCESSOR,
     TYPED_KINDS,
     Protocol,
-    UnknownSource,
     check_packet_fields,
+    declared_field,
     has_signed_integers,
     missing_columns,
     packet_field,
     place_fields,
-    placed,
     read_as_packet,
+    unpacked_by_us,
+    unpacking_lists,
     with_rising_place,
 )
 from terascope.connectors.arrival import is_arrival
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
+from terascope.connectors.tables.csv import positional
 from terascope.connectors.tables.jsonlines import sampled_keys
-from terascope.diagnostic import Diagnostic
+from terascope.diagnostic import NOWHERE, Diagnostic, Mistake, mistake
 from terascope.plan.rel import Project, Scan, SourceField
 from terascope.syntax import ast
 from terascope.types import Type
@@ -54,7 +51,7 @@ class Catalog:
     open_world: bool = False
     """No sources are bound (check, fmt, explain without --source): any interface may exist."""
     protocols: dict[str, Protocol] = field(default_factory=lambda: dict(BUILT_IN))
-    absent: dict[str, UnknownSource] = field(default_factory=dict)
+    absent: dict[str, Diagnostic] = field(default_factory=dict)
     """Declared fields that a source does not have, by name: a mistake when a query reads one."""
     unseen: dict[str, str] = field(default_factory=dict)
     """Declared keys that no row of a sample of a JSON file has, and what is to be said of each."""
@@ -101,28 +98,29 @@ class Catalog:
         """The scan a reference means.
 
         Raises:
-            UnknownSource: no protocol, interface or set of that name.
+            Mistake: no protocol, interface or set of that name.
         """
+        protocol = self.find(ref.name)
         if ref.interface is not None:
-            protocol = self.find(ref.name)
             if protocol is None:
-                raise UnknownSource(
+                raise mistake(
                     "unknown-protocol",
                     f"unknown protocol '{ref.name}'",
+                    NOWHERE,
                     self.suggest(ref.name) or self.protocol_help(),
                 )
             names = self.members(ref.interface) if ref.interface_set else (ref.interface,)
             for name in names:
-                self.check_provides(name, protocol)
+                self.absent |= self.not_provided(name, protocol)
             return self.scan_of(names, protocol)
-        protocol = self.find(ref.name)
         if protocol is not None:
             return self.scan_of(self.providers(protocol), protocol)
         if ref.name in self.interfaces:
             return self.own_columns(self.interfaces[ref.name])
-        raise UnknownSource(
+        raise mistake(
             "unknown-stream",
             f"nothing is called '{ref.name}'",
+            NOWHERE,
             self.suggest(ref.name)
             or "FROM takes a query of the set, a protocol or an interface; " + self.protocol_help(),
         )
@@ -142,93 +140,97 @@ class Catalog:
             return self.sets[name]
         if self.open_world or name in self.interfaces:
             return (name,)
-        raise UnknownSource(
+        raise mistake(
             "unknown-interface",
             f"no interface set '{name}'",
+            NOWHERE,
             f"make one with --set {name}=interface1,interface2",
         )
 
-    def check_provides(self, name: str, protocol: Protocol) -> None:
+    def not_provided(self, name: str, protocol: Protocol) -> Mapping[str, Diagnostic]:
+        """The fields of a protocol that an interface does not have: a query may not read them.
+
+        Raises:
+            Mistake: it has none of them, or it delivers something else.
+        """
         interface = self.interfaces.get(name)
         if interface is None:
             if self.open_world:
-                return
+                return {}
             known = ", ".join(sorted(self.interfaces)) or "none"
-            raise UnknownSource(
+            raise mistake(
                 "unknown-interface",
                 f"no interface '{name}'",
+                NOWHERE,
                 f"bind it with --source {name}=KIND:LOCATION; bound are: {known}",
             )
-        if interface.is_packets:
-            if protocol.layer is None:
-                raise UnknownSource(
-                    "wrong-protocol",
-                    f"interface '{name}' delivers packets, and '{protocol.name}' is not of packets",
-                    "declare it with a packet protocol as its parent, or read PKT",
-                )
-            self.lack(protocol, check_packet_fields(protocol))
-            return
+        if interface.is_packets and protocol.layer is None:
+            raise mistake(
+                "wrong-protocol",
+                f"interface '{name}' delivers packets, and '{protocol.name}' is not of packets",
+                NOWHERE,
+                "declare it with a packet protocol as its parent, or read PKT",
+            )
+        if not interface.is_packets:
+            self.check_columns(interface, protocol)
+        missing = self.lacking(interface, protocol)
+        if missing and len(missing) == len(protocol.own_fields):
+            raise Mistake(next(iter(missing.values())))
+        return missing
+
+    def check_columns(self, interface: Interface, protocol: Protocol) -> None:
+        """Refuse a protocol of packets, and types that an interface without packets cannot hold."""
+        name = interface.name
         if protocol.name in BUILT_IN and self.protocols[protocol.name] == BUILT_IN[protocol.name]:
-            raise UnknownSource(
+            raise mistake(
                 "wrong-protocol",
                 f"interface '{name}' is {interface.noun} and delivers no packets",
+                NOWHERE,
                 f"declare a PROTOCOL with its columns, or read FROM {name}",
             )
         for declared in protocol.own_fields:
             column = protocol.read_from(declared, interface)
             if (refused := interface.cannot_hold(column, declared.type)) is not None:
-                raise UnknownSource("wrong-type", *refused)
-        if not interface.is_there:
-            return  # whoever reads it will say so, if it has to be there
-        self.lack(protocol, missing_columns(interface, protocol))
+                message, help = refused
+                raise mistake("wrong-type", message, NOWHERE, help)
 
-    def lack(self, protocol: Protocol, missing: Mapping[str, UnknownSource]) -> None:
-        """Note the fields of a protocol that a source does not have: a query may not read them.
-
-        Raises:
-            UnknownSource: it has none of them.
+    def lacking(self, interface: Interface, protocol: Protocol) -> Mapping[str, Diagnostic]:
+        """The fields of a protocol that a source does not have. If it has to be there and is not,
+        whoever reads it will say so.
         """
-        if missing and len(missing) == len(protocol.own_fields):
-            raise next(iter(missing.values()))
-        self.absent |= missing
+        if interface.is_packets:
+            return check_packet_fields(protocol) if protocol.layer is not None else {}
+        return missing_columns(interface, protocol) if interface.is_there else {}
 
     def providers(self, protocol: Protocol) -> tuple[str, ...]:
         """All interfaces that can provide a protocol, in order of name."""
-        found, partly = [], []
-        almost: list[UnknownSource] = []
+        found: list[str] = []
+        partly: dict[str, Mapping[str, Diagnostic]] = {}
+        almost: list[Diagnostic] = []
         for name in sorted(self.interfaces):
-            before = dict(self.absent)
             try:
-                self.check_provides(name, protocol)
-            except UnknownSource as mistake:
-                if mistake.code != "wrong-protocol":
-                    almost.append(mistake)
+                missing = self.not_provided(name, protocol)
+            except Mistake as wrong:
+                almost += (d for d in wrong.diagnostics if d.code != "wrong-protocol")
                 continue
-            if self.lacking(name, protocol):
-                partly.append(name)
-                self.absent = before
+            if missing:
+                partly[name] = missing
             else:
                 found.append(name)
         if not found and len(partly) == 1:  # of several, none is meant more than another
-            found = partly
-            self.check_provides(partly[0], protocol)
+            found = list(partly)
+            self.absent |= partly[found[0]]
         elif not found:
-            almost += [self.lacking(name, protocol)[0] for name in partly]
+            almost += [next(iter(missing.values())) for missing in partly.values()]
         if not found and not self.open_world:
-            raise UnknownSource(
+            raise mistake(
                 "unknown-interface",
                 f"no bound interface provides '{protocol.name}'",
+                NOWHERE,
                 "; ".join(f"{m.message}: {m.help}" for m in almost)
                 or "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap",
             )
         return tuple(found)
-
-    def lacking(self, name: str, protocol: Protocol) -> list[UnknownSource]:
-        """Why an interface does not provide all fields of a protocol, field by field."""
-        interface = self.interfaces[name]
-        if interface.is_packets:
-            return list(check_packet_fields(protocol).values())
-        return list(missing_columns(interface, protocol).values()) if interface.is_there else []
 
     def own_columns(self, interface: Interface) -> Scan | Project:
         """An interface read by its own columns; a packet interface as PKT."""
@@ -242,16 +244,19 @@ class Catalog:
         on_packets = all(self.interfaces[n].is_packets for n in names if n in self.interfaces)
         layer = protocol.layer if on_packets else None
         here = [self.interfaces[n] for n in names if n in self.interfaces]
-        lacking = {field for one in here for field in self.lacked(one, protocol)}
+        lacking = {field for one in here for field in self.lacking(one, protocol)}
+        for one in here:
+            self.note_unseen(one, protocol)
         declared = [f for f in protocol.fields if f.name not in lacking]
         if here and all(one.kind == "csv" for one in here):
-            declared = [replace(f, column=placed(f, protocol)) for f in declared]
+            columns = {name: positional(place) for name, place in protocol.positions.items()}
+            declared = [replace(f, column=columns.get(f.name, f.column)) for f in declared]
         if layer is None:
             declared = [self.in_full(f, here) for f in declared]
         fields = tuple(read_as_packet(f) if layer else f for f in declared)
         checked = tuple(f for f in fields if any(self.may_fail(n, f) for n in names))
-        columns = (*fields, *place_fields(fields))
-        return with_rising_place(Scan(names, protocol.name, columns, layer, checked))
+        whole = (*fields, *place_fields(fields))
+        return with_rising_place(Scan(names, protocol.name, whole, layer, checked))
 
     def in_full(self, declared: SourceField, read: Sequence[Interface]) -> SourceField:
         """A ULLONG field with all of its 64 bits, unless it is ordered or no source has so many: an
@@ -265,22 +270,17 @@ class Catalog:
             return declared
         return replace(declared, type=Type.WIDE)
 
-    def lacked(self, interface: Interface, protocol: Protocol) -> Iterable[str]:
-        """The names of the fields that an interface does not have."""
-        if interface.is_packets:
-            return check_packet_fields(protocol) if protocol.layer is not None else ()
-        if not interface.is_there:
-            return ()
-        if interface.kind == "json":
-            seen = sampled_keys(interface.files)
-            for one in protocol.own_fields:
-                if one.read_from not in seen:
-                    self.unseen[one.name] = (
-                        f"no row at the beginning of {interface.described} has the key"
-                        f" '{one.read_from}' that {protocol.name} names: it is NULL where it is"
-                        " missing"
-                    )
-        return missing_columns(interface, protocol)
+    def note_unseen(self, interface: Interface, protocol: Protocol) -> None:
+        """Note the keys of a protocol that no row of a sample of a JSON file has."""
+        if interface.kind != "json" or not interface.is_there:
+            return
+        seen = sampled_keys(interface.files)
+        for one in protocol.own_fields:
+            if one.read_from not in seen:
+                self.unseen[one.name] = (
+                    f"no row at the beginning of {interface.described} has the key"
+                    f" '{one.read_from}' that {protocol.name} names: it is NULL where it is missing"
+                )
 
     def may_fail(self, name: str, field: SourceField) -> bool:
         """Whether a value of the source may be no value of the declared type."""

@@ -4,46 +4,21 @@ far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from terascope.analysis.order import Orders
+from terascope.analysis.order import Orders, column_orders
 from terascope.bind.catalog import Catalog
 from terascope.diagnostic import Diagnostic, Mistake, Span, mistake
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Param
-from terascope.plan.rel import Field
+from terascope.plan.rel import Field, Rel
 from terascope.syntax import ast
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Known:
-    """A stream that can be read: its columns and which of them are ordered."""
-
-    fields: tuple[Field, ...]
-    orders: Orders
-
-
-@dataclass(frozen=True)
-class StreamOrders(Mapping[str, Orders]):
-    """The ordered columns of streams, of those that are bound later, too."""
-
-    streams: Mapping[str, Known]
-
-    def __getitem__(self, name: str) -> Orders:
-        return self.streams[name].orders
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.streams)
-
-    def __len__(self) -> int:
-        return len(self.streams)
 
 
 @dataclass
@@ -59,17 +34,28 @@ class BindContext:
     """Folders that files named in the script must be in; None: they may be anywhere."""
     used_parameters: set[str] = field(default_factory=set)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    streams: dict[str, Known] = field(default_factory=dict)
+    streams: dict[str, tuple[Field, ...]] = field(default_factory=dict)
+    """The columns of streams that can be read."""
+    stream_orders: dict[str, Orders] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     """Streams with mistakes of their own: reading one is not a mistake to tell again."""
     protocols: dict[str, ast.ProtocolStatement] = field(default_factory=dict)
     watchlists: dict[str, ast.WatchlistStatement] = field(default_factory=dict)
     udafs: dict[str, ast.UdafDeclaration] = field(default_factory=dict)
     extractors: dict[str, ast.ExtractorDeclaration] = field(default_factory=dict)
+    """By name in lower case."""
 
-    @cached_property
-    def stream_orders(self) -> Mapping[str, Orders]:
-        return StreamOrders(self.streams)
+    def add_stream(self, name: str, rel: Rel) -> None:
+        self.streams[name], self.stream_orders[name] = rel.fields, self.orders(rel)
+
+    def orders(self, rel: Rel) -> Orders:
+        """The ordered columns of a relation."""
+        return column_orders(rel, self.stream_orders)
+
+    @property
+    def errors(self) -> int:
+        """The number of errors so far."""
+        return sum(d.severity == "error" for d in self.diagnostics)
 
     def attempt(self, step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
         """Run a step of binding. Return None when it raises mistakes, which are recorded."""

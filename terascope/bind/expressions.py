@@ -12,19 +12,20 @@ from functools import partial
 from typing import assert_never
 
 from terascope.bind.aggregates import Aggregates, bind_aggregate, typed_at
-from terascope.bind.coerce import coerce_alike, to_type
-from terascope.bind.context import BindContext
-from terascope.bind.missing_side import with_common_values
-from terascope.bind.scope import NoSuchColumn, Scope
-from terascope.bind.wide import (
+from terascope.bind.coerce import (
+    coerce_alike,
     compared,
     computable,
     full_cast,
     member,
     needs_care,
     of_type,
+    to_type,
     wide_literal,
 )
+from terascope.bind.context import BindContext
+from terascope.bind.missing_side import with_common_values
+from terascope.bind.scope import Scope
 from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Scalar, Value, ValueMistake
 from terascope.functions.casts import cast_value, check_cast, is_within
@@ -141,11 +142,12 @@ class ExprBinder:
             if node.name in self.select_aliases:
                 return replace(self, select_aliases={}).expr(self.select_aliases[node.name])
         try:
-            return self.scope.find(node.name, node.qualifier)
-        except NoSuchColumn as unknown:
+            return self.scope.find(node)
+        except Mistake as unknown:
             absent = self.context.catalog.absent.get(node.name)
-            told = absent if absent and unknown.code == "unknown-column" else unknown
-            raise mistake(told.code, told.message, node.span, help=told.help) from None
+            if absent is None or unknown.diagnostics[0].code != "unknown-column":
+                raise
+            raise Mistake(replace(absent, span=node.span)) from None
 
     def bind_literal(self, node: ast.Literal_) -> Expr:
         type = LITERAL_TYPES[node.kind]
@@ -324,8 +326,7 @@ class ExprBinder:
                 "which is parsed but not executed yet",
                 node.span,
             )
-        lower = {k.lower(): v for k, v in self.context.extractors.items()}
-        extractor = lower.get(node.name.lower())
+        extractor = self.context.extractors.get(node.name.lower())
         if extractor is not None:
             return self.bind_extractor(extractor, node)
         scalar = functions.scalar(node.name)

@@ -1,7 +1,8 @@
-"""GROUP BY: keys, grouping sets, and expressions over what a group gives.
+"""GROUP BY: keys, grouping sets, and whether groups close (dissertation 3.1.1).
 
 In: the GROUP BY clause. Out: keys of an `Aggregate`, and a rewriting of any expression of SELECT,
-HAVING, ORDER BY or CLOSING_WHEN into the columns that aggregate has.
+HAVING, ORDER BY or CLOSING_WHEN into the columns that aggregate has. Groups that never close are
+the mistake `unbounded-group-by`; for `empty 'emit'`, the windows to be filled in are found.
 """
 
 from __future__ import annotations
@@ -9,16 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
+from typing import Literal
 
+from terascope.analysis.bounded import closing_key
+from terascope.analysis.order import expression_slope
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
-from terascope.bind.naming import UniqueNames
 from terascope.diagnostic import Span
+from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr, children, rebuild
-from terascope.plan.rel import Named
+from terascope.plan.rel import (
+    WEND,
+    WSTART,
+    Aggregate,
+    Named,
+    Project,
+    Rel,
+    Window,
+    WindowSpec,
+    walk,
+)
 from terascope.syntax import ast
 from terascope.syntax.printer import print_expr
+
+
+class UniqueNames:
+    """Hands out names; a second `cnt` becomes `cnt_2`."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def take(self, name: str) -> str:
+        unique, count = name, 1
+        while unique in self.taken:
+            count += 1
+            unique = f"{name}_{count}"
+        self.taken.add(unique)
+        return unique
 
 
 @dataclass
@@ -122,3 +151,71 @@ class Grouped:
         parts = [self.rewrite(part, span) for part in children(expr)]
         kept = tuple(p for p in parts if p is not None)
         return rebuild(expr, kept) if len(kept) == len(parts) else None
+
+
+# ---- which groups close --------------------------------------------------------------------------
+
+
+def check_closing(context: BindContext, made: Aggregate, what: str) -> bool:
+    """Some ordered key must be in every grouping set, or groups would never close."""
+    orders = context.orders(made.source)
+    keys = tuple(
+        (n, e) for n, e in made.keys if made.sets is None or all(n in s for s in made.sets)
+    )
+    if closing_key(keys, lambda e: expression_slope(e, orders)) is not None:
+        return True
+    seen = made.source.source if isinstance(made.source, Project) else made.source
+    tell_unbounded(context, made.span, seen, what)
+    return False
+
+
+def tell_unbounded(context: BindContext, span: Span, source: Rel, what: str = "GROUP BY") -> None:
+    """The mistake `unbounded-group-by`, with what could be added."""
+    orders = context.orders(source)
+    ordered = [n for n in orders if not n.startswith("#")]
+    note = (
+        f"ordered columns here are: {', '.join(ordered)}"
+        if ordered
+        else "the input has no ordered column; a PROTOCOL can declare one: "
+        "time UINT increasing clock(s)"
+    )
+    example = next((n for n in ordered if n.rpartition(".")[2] == "time"), None)
+    key = f"{example}/60" if example else (ordered[0] if ordered else "an ordered column")
+    if what == "aggregate":
+        context.error(
+            "unbounded-group-by",
+            "an aggregate over the whole stream never ends: a stream has no last tuple",
+            span,
+            notes=(note,),
+            help=f"say how often you want it: EVERY 1 minute, or GROUP BY {key}",
+        )
+        return
+    context.error(
+        "unbounded-group-by",
+        "group-by never closes" if what == "GROUP BY" else f"{what} never closes",
+        span,
+        notes=("none of the keys moves with an ordered column in every grouping set", note),
+        help=f"add a window key such as {key}, or EVERY 1 minute",
+    )
+
+
+def empty_windows(
+    context: BindContext, rel: Rel, grouping: Grouping, span: Span
+) -> WindowSpec | Literal["epoch"] | None:
+    """`empty 'emit'` is for ungrouped windows: their only keys are the window's."""
+    names = {n for n, _ in grouping.keys}
+    window = next((r for r in walk(rel) if isinstance(r, Window)), None)
+    if window is not None and names == {WSTART, WEND}:
+        return window.spec
+    orders = context.orders(rel)
+    if len(grouping.keys) == 1 and grouping.sets is None:
+        _, key = grouping.keys[0]
+        if key.type.is_integer and expression_slope(key, orders).trend is Trend.INCREASING:
+            return "epoch"
+    context.error(
+        "bad-hint",
+        "empty 'emit' is for windows without other keys",
+        span,
+        help="leave it out, or group by the window alone",
+    )
+    return None

@@ -15,13 +15,19 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from terascope.analysis.bounded import is_timeless, join_bound
-from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.analysis.order import Orders, expression_slope
 from terascope.bind.context import BindContext
 from terascope.bind.missing_side import as_written, marker, marker_name
-from terascope.bind.range_joins import Held, range_conditions
-from terascope.bind.scope import Scope, ScopeInput
-from terascope.bind.shared_names import merged, on_conditions, scope_of_where
-from terascope.bind.windows import ticks
+from terascope.bind.scope import (
+    FromClause,
+    FromLeaf,
+    Scope,
+    ScopeInput,
+    merged,
+    on_conditions,
+    scope_of_where,
+)
+from terascope.bind.windows import range_conditions, ticks
 from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Scalar
 from terascope.functions.roles import Addition
@@ -54,27 +60,6 @@ KINDS: dict[str, JoinKind] = {
 DEFAULTS = {Type.STRING: "", Type.BINARY: b"", Type.BOOL: False, Type.FLOAT: 0.0, Type.WIDE: -BIAS}
 
 
-@dataclass(frozen=True)
-class FromLeaf:
-    """A bound input of FROM."""
-
-    rel: Rel
-    qualifier: str
-    windowed: bool
-    span: Span
-    held: ast.RangeWindow | None = None
-    """A window without SLIDE, which says what a join relates (range_joins.py)."""
-
-
-@dataclass(frozen=True)
-class FromClause:
-    """A bound FROM with its WHERE."""
-
-    rel: Rel
-    scope: Scope
-    windowed: bool
-
-
 def qualified(qualifier: str, name: str) -> str:
     return f"#{qualifier}.{name[1:]}" if name.startswith("#") else f"{qualifier}.{name}"
 
@@ -92,17 +77,20 @@ def join_leaves(
     where: ast.Expr | None,
     bind_condition: BindCondition,
     outer_fill: str,
-) -> FromClause | None:
-    """All inputs of a FROM clause joined, or None after its mistakes were told."""
+) -> FromClause:
+    """All inputs of a FROM clause joined.
+
+    Raises:
+        Mistake: two inputs have one name.
+    """
     repeated = [q for q, n in Counter(leaf.qualifier for leaf in leaves).items() if n > 1]
     if repeated:
-        context.error(
+        raise mistake(
             "duplicate-alias",
             f"two inputs are called '{repeated[0]}'",
             clause.span,
             help=f"give them aliases: {repeated[0]} a, {repeated[0]} b",
         )
-        return None
     inputs = tuple(
         ScopeInput(
             leaf.qualifier,
@@ -113,32 +101,26 @@ def join_leaves(
         for leaf in leaves
     )
     scope = Scope(inputs)
+    windowed = any(leaf.windowed for leaf in leaves)
     pending: list[Expr] = []
     if where is not None:
         bound = bind_condition(where, scope_of_where(clause, where, scope))
         if bound is None:
-            return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
+            return FromClause(unconditional(leaves), scope, windowed)
         pending = list(conjuncts(bound))
+    has_on = any(True for _ in on_conditions(clause.items))
     tree = JoinTree(
-        context,
-        scope,
-        bind_condition,
-        outer_fill,
-        iter(leaves),
-        leaves,
-        pending,
-        any(True for _ in on_conditions(clause.items)),
+        context, scope, bind_condition, outer_fill, iter(leaves), leaves, pending, has_on
     )
     rel = context.attempt(tree.fold, clause)
     if rel is None:
-        return FromClause(unconditional(leaves), scope, any(leaf.windowed for leaf in leaves))
+        return FromClause(unconditional(leaves), scope, windowed)
     if tree.pending:
         kept = tree.as_written(tree.pending)
         rel = Filter(rel, conjunction(kept), span=where.span if where else clause.span)
     # A filter join only asks whether there is a partner: its columns are not part of the result.
     seen = inputs[:1] if clause.kind == "FILTER" else inputs
-    scope = Scope(seen, merged(tree.equated), tree.seen)
-    return FromClause(rel, scope, any(leaf.windowed for leaf in leaves))
+    return FromClause(rel, Scope(seen, merged(tree.equated), tree.seen), windowed)
 
 
 def unconditional(leaves: Sequence[FromLeaf]) -> Rel:
@@ -277,21 +259,17 @@ class JoinTree:
 
     def range_conditions(self, left: Rel, right: Rel) -> list[Expr]:
         """What windows without SLIDE on the inputs of both sides say."""
-        pairs = product(self.held_in(left), self.held_in(right))
-        return [found for a, b in pairs for found in range_conditions(self.context, a, b)]
-
-    def held_in(self, side: Rel) -> list[Held]:
-        return [
-            Held(leaf.rel, leaf.qualifier, leaf.held, leaf.span)
-            for leaf in self.all_leaves
-            if qualified(leaf.qualifier, leaf.rel.names[0]) in side.names
+        inputs = [
+            [f for f in self.all_leaves if qualified(f.qualifier, f.rel.names[0]) in side.names]
+            for side in (left, right)
         ]
+        pairs = product(*inputs)
+        return [found for a, b in pairs for found in range_conditions(self.context, a, b)]
 
     def check_bounded(self, join: Join) -> None:
         if is_timeless(join.left) or is_timeless(join.right):
             return
-        streams = self.context.stream_orders
-        left, right = column_orders(join.left, streams), column_orders(join.right, streams)
+        left, right = self.context.orders(join.left), self.context.orders(join.right)
         bound = join_bound(
             join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
         )
@@ -317,7 +295,7 @@ class JoinTree:
         sides = [next((n for n in r.names if n.endswith(f".{name}")), None) for r in (left, right)]
         if sides[0] is None or sides[1] is None:
             raise mistake("unknown-column", f"both inputs need a column '{name}'", clause.span)
-        orders = column_orders(left, self.context.stream_orders)
+        orders = self.context.orders(left)
         unit = orders[sides[0]].clock if sides[0] in orders else None
         amount = ticks(length, unit, name)
         mine = Col(sides[0], left.type_of(sides[0]))

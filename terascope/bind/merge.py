@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from terascope.analysis.order import Ordered, column_orders
 from terascope.analysis.sequence import knows_place
+from terascope.bind.coerce import of_type
 from terascope.bind.context import BindContext
-from terascope.bind.joins import FromLeaf
-from terascope.bind.sources import SourceBinder, flatten_items
+from terascope.bind.scope import FromLeaf
 from terascope.bind.stream_order import rising, says_place
-from terascope.bind.wide import of_type
 from terascope.diagnostic import Mistake, each, mistake
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr, Lit
@@ -19,16 +17,12 @@ from terascope.syntax import ast
 from terascope.types import Type, unify
 
 
-def bind_merge(context: BindContext, sources: SourceBinder, query: ast.MergeQuery) -> Rel:
+def bind_merge(context: BindContext, query: ast.MergeQuery, leaves: Sequence[FromLeaf]) -> Rel:
     """The merge, with columns matched by position.
 
     Raises:
         Mistake: the streams cannot be merged.
     """
-    found = [sources.bind_leaf(item) for item in flatten_items(query.sources)]
-    leaves = [leaf for leaf in found if leaf is not None]
-    if len(leaves) != len(found):
-        raise Mistake
     if len(query.fields) != len(leaves):
         raise mistake(
             "merge-mismatch",
@@ -62,10 +56,7 @@ def common_order(
     context: BindContext, leaves: Sequence[FromLeaf], names: Sequence[ast.Name]
 ) -> Trend:
     """The direction in which all merge fields move; there must be one, counted in one unit."""
-    found: list[Ordered] = [
-        column_orders(leaf.rel, context.stream_orders)[name.name]
-        for leaf, name in zip(leaves, names, strict=True)
-    ]
+    found = [context.orders(leaf.rel)[n.name] for leaf, n in zip(leaves, names, strict=True)]
     first = found[0]
     for leaf, name, order in zip(leaves[1:], names[1:], found[1:], strict=True):
         notes = (
@@ -130,7 +121,7 @@ def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int:
             name.span,
             help=f"columns are: {', '.join(names)}",
         )
-    if name.name not in column_orders(leaf.rel, context.stream_orders):
+    if name.name not in context.orders(leaf.rel):
         raise mistake(
             "unordered-merge",
             f"'{name.name}' of '{leaf.qualifier}' is not ordered, so that it cannot be merged on",
@@ -139,7 +130,7 @@ def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int:
     return names.index(name.name)
 
 
-def alike(leaves: list[FromLeaf], query: ast.MergeQuery) -> tuple[Rel, ...]:
+def alike(leaves: Sequence[FromLeaf], query: ast.MergeQuery) -> tuple[Rel, ...]:
     """The streams with columns of one name and type each, by position: the names of the first, and
     types that hold the values of all.
     """

@@ -6,7 +6,7 @@ every tie, so that partitions do not matter.
 
 from __future__ import annotations
 
-from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.analysis.order import Orders, expression_slope
 from terascope.analysis.sequence import knows_place, sequence
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
@@ -54,7 +54,7 @@ def bind_rank(context: BindContext, select: ast.Select, rel: Rel, binder: ExprBi
     order = bind_order(context, select, binder, None)
     if order is None:
         return None
-    orders = column_orders(rel, context.stream_orders)
+    orders = context.orders(rel)
     edges = tuple(n for n in rel.names if n.rpartition(".")[2] in (WSTART, WEND))
     if edges or not knows_place(rel):
         return rank(select, rel, order, edges or tuple(orders), orders)

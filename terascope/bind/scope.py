@@ -1,27 +1,25 @@
 """Which columns can be named where.
 
-In: the inputs of a FROM clause. Out: a column for a name, qualified or not, or the reason why not.
+In: the inputs of a FROM clause. Out: a column for a name, qualified or not, or the reason why not;
+and the scope in which WHERE is bound. WHERE is bound before the joins are made, because its parts
+may be conditions of these joins; so what ON and WHERE will equate is read from the text.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from terascope.connectors.packets.fields import canonical
+from terascope.diagnostic import Mistake, Span, mistake
 from terascope.plan.build import call
 from terascope.plan.expr import Cast, Col, Expr
-from terascope.plan.rel import Field
+from terascope.plan.rel import Field, Rel
+from terascope.syntax import ast
 
 MOST_SHOWN = 16
-
-
-class NoSuchColumn(Exception):
-    def __init__(self, code: str, message: str, help: str | None = None) -> None:
-        super().__init__(message)
-        self.code, self.message, self.help = code, message, help
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,9 @@ class ScopeInput:
 
     def find(self, name: str) -> Col | None:
         """The column of that name, or the one that is known under it as an alias."""
-        for known, field in self.columns:
-            if known == name:
-                return Col(field.name, field.type)
-        for known, field in self.columns:
-            if canonical(known) == canonical(name):
-                return Col(field.name, field.type)
-        return None
+        found = [f for known, f in self.columns if known == name]
+        found += [f for known, f in self.columns if canonical(known) == canonical(name)]
+        return Col(found[0].name, found[0].type) if found else None
 
 
 def is_among(names: Set[str], equated: Iterable[frozenset[str]]) -> bool:
@@ -57,41 +51,40 @@ class Scope:
 
     inputs: tuple[ScopeInput, ...]
     equated: tuple[frozenset[str], ...] = ()
-    seen: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
+    seen: Mapping[str, Expr] = field(default_factory=dict)
     later_equated: tuple[frozenset[str], ...] = ()
 
-    def find(self, name: str, qualifier: str | None) -> Expr:
+    def find(self, node: ast.Name) -> Expr:
         """The column a name means.
 
         Raises:
-            NoSuchColumn: nothing, or more than one thing, is called so.
+            Mistake: nothing, or more than one thing, is called so.
         """
-        if qualifier is not None:
-            return self.as_seen(self.find_qualified(name, qualifier))
-        found = self.find_all(name)
+        if node.qualifier is not None:
+            return self.as_seen(self.find_qualified(node, node.qualifier))
+        found = self.find_all(node.name)
         if is_among({c.name for c in found}, self.later_equated):
             return call(
                 "coalesce",
                 *(c if c.type is found[0].type else Cast(c, found[0].type) for c in found),
             )
-        column, shared = self.find_shared(name)
+        column, shared = self.find_shared(node.name, node.span)
         return column if shared else self.as_seen(column)
 
-    def find_shared(self, name: str) -> tuple[Col, bool]:
+    def find_shared(self, name: str, span: Span) -> tuple[Col, bool]:
         """The column that a name without qualifier means, and whether several inputs share it: then
         it is the value that they have in common.
 
         Raises:
-            NoSuchColumn: nothing, or more than one thing, is called so.
+            Mistake: nothing, or more than one thing, is called so.
         """
         found = self.find_all(name)
         if not found:
-            raise NoSuchColumn("unknown-column", f"no column '{name}'", self.suggest(name))
+            raise mistake("unknown-column", f"no column '{name}'", span, self.suggest(name))
         if len(found) > 1 and not is_among({c.name for c in found}, self.equated):
             names = ", ".join(f"{i.qualifier}.{name}" for i in self.inputs if i.find(name))
-            raise NoSuchColumn(
-                "ambiguous-column", f"'{name}' may be any of {names}", "write which one you mean"
-            )
+            message = f"'{name}' may be any of {names}"
+            raise mistake("ambiguous-column", message, span, "write which one you mean")
         return found[0], len(found) > 1
 
     def find_all(self, name: str) -> list[Col]:
@@ -101,21 +94,16 @@ class Scope:
     def as_seen(self, column: Col) -> Expr:
         return self.seen.get(column.name, column)
 
-    def find_qualified(self, name: str, qualifier: str) -> Col:
-        for source in self.inputs:
-            if source.qualifier == qualifier:
-                column = source.find(name)
-                if column is None:
-                    raise NoSuchColumn(
-                        "unknown-column",
-                        f"'{qualifier}' has no column '{name}'",
-                        self.suggest(name, qualifier),
-                    )
-                return column
-        known = ", ".join(i.qualifier for i in self.inputs)
-        raise NoSuchColumn(
-            "unknown-column", f"no input is called '{qualifier}'", f"inputs here are: {known}"
-        )
+    def find_qualified(self, node: ast.Name, qualifier: str) -> Col:
+        source = next((i for i in self.inputs if i.qualifier == qualifier), None)
+        if source is None:
+            help = f"inputs here are: {', '.join(i.qualifier for i in self.inputs)}"
+            raise mistake("unknown-column", f"no input is called '{qualifier}'", node.span, help)
+        column = source.find(node.name)
+        if column is None:
+            message = f"'{qualifier}' has no column '{node.name}'"
+            raise mistake("unknown-column", message, node.span, self.suggest(node.name, qualifier))
+        return column
 
     def suggest(self, name: str, qualifier: str | None = None) -> str:
         inputs = [i for i in self.inputs if qualifier in (None, i.qualifier)]
@@ -126,3 +114,102 @@ class Scope:
             return f"did you mean '{lower[close[0]]}'?"
         shown = ", ".join(known[:MOST_SHOWN])
         return f"columns here are: {shown}" + (", ..." if len(known) > MOST_SHOWN else "")
+
+
+@dataclass(frozen=True)
+class FromLeaf:
+    """A bound input of FROM."""
+
+    rel: Rel
+    qualifier: str
+    windowed: bool
+    span: Span
+    held: ast.RangeWindow | None = None
+    """A window without SLIDE, which says what a join relates (windows.py)."""
+
+
+@dataclass(frozen=True)
+class FromClause:
+    """A bound FROM with its WHERE."""
+
+    rel: Rel
+    scope: Scope
+    windowed: bool
+
+
+# ---- names that several inputs share -------------------------------------------------------------
+
+
+def scope_of_where(clause: ast.From, where: ast.Expr, scope: Scope) -> Scope:
+    """The scope of a WHERE, which is bound before the joins are made. Columns that inner joins
+    equate share their name at once. With outer joins, only what ON equates can be shared: without
+    ON, a condition on a shared name might be one of the join or one of its result.
+    """
+    kinds = {clause.kind, *(join.kind for join in joins_in(clause.items))}
+    if not kinds & {"LEFT", "RIGHT", "FULL"}:
+        conditions = [*on_conditions(clause.items), where]
+        pairs = [frozenset(pair.values()) for pair in equated_names(conditions, scope)]
+        return replace(scope, equated=merged(pairs))
+    order = iter(scope.inputs)
+    pairs = [pair for item in clause.items for pair in equated_by(item, order, scope).pairs]
+    return replace(scope, later_equated=merged(pairs))
+
+
+@dataclass(frozen=True)
+class Equated:
+    """The qualifiers of an item of FROM, and the pairs of columns that its ON conditions equate."""
+
+    qualifiers: frozenset[str]
+    pairs: tuple[frozenset[str], ...] = ()
+
+
+def equated_by(item: ast.FromItem, inputs: Iterator[ScopeInput], scope: Scope) -> Equated:
+    """A condition on one side of an outer join does not hold in all rows: the columns of a pair
+    are of both sides.
+    """
+    if not isinstance(item, ast.JoinRef):
+        return Equated(frozenset({next(inputs).qualifier}))
+    left, right = equated_by(item.left, inputs, scope), equated_by(item.right, inputs, scope)
+    conditions = () if item.condition is None else (item.condition,)
+    pairs = [
+        frozenset(pair.values())
+        for pair in equated_names(conditions, scope)
+        if left.qualifiers & pair.keys() and right.qualifiers & pair.keys()
+    ]
+    return Equated(left.qualifiers | right.qualifiers, (*left.pairs, *right.pairs, *pairs))
+
+
+def equated_names(conditions: Iterable[ast.Expr], scope: Scope) -> Iterator[dict[str, str]]:
+    """The columns of two inputs that conditions equate, by qualifier. Mistakes in conditions are
+    told elsewhere.
+    """
+    for condition in conditions:
+        match condition:
+            case ast.Binary("AND", left, right):
+                yield from equated_names((left, right), scope)
+            case ast.Binary("=", ast.Name(_, str(of_a)) as a, ast.Name(_, str(of_b)) as b):
+                with suppress(Mistake):
+                    columns = scope.find_qualified(a, of_a), scope.find_qualified(b, of_b)
+                    yield {of_a: columns[0].name, of_b: columns[1].name}
+
+
+def on_conditions(items: Sequence[ast.FromItem]) -> Iterator[ast.Expr]:
+    """The conditions of all joins that have ON."""
+    return (join.condition for join in joins_in(items) if join.condition is not None)
+
+
+def joins_in(items: Sequence[ast.FromItem]) -> Iterator[ast.JoinRef]:
+    for item in items:
+        if isinstance(item, ast.JoinRef):
+            yield from joins_in((item.left, item.right))
+            yield item
+
+
+def merged(sets: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    """Equalities closed transitively."""
+    groups: list[frozenset[str]] = []
+    for new in sets:
+        touching = [g for g in groups if g & new]
+        groups = [g for g in groups if not g & new]
+        groups.append(new.union(*touching))
+    return tuple(groups)

@@ -1,8 +1,8 @@
 """A whole script: a set of queries becomes a Plan.
 
-In: a Script, the catalog and the functions. Out: a `Plan` whose streams stand in the order they can
-be computed in, and every mistake and warning found on the way. A query that fails does not stop the
-others from being checked.
+In: a Script, the catalog, the functions and `--param name=value`. Out: a `Plan` whose streams stand
+in the order they can be computed in, a typed value for each parameter, and every mistake and
+warning found on the way. A query that fails does not stop the others from being checked.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from terascope.analysis.order import column_orders
 from terascope.bind.catalog import Catalog
-from terascope.bind.context import BindContext, Known
-from terascope.bind.declared_fields import UNPACKING
-from terascope.bind.parameters import bind_parameters
-from terascope.bind.query import Options, QueryBinder, streams_read
+from terascope.bind.context import BindContext
+from terascope.bind.protocols import UNPACKING, declared_type
+from terascope.bind.query import QueryBinder, streams_read
 from terascope.diagnostic import NOWHERE, Diagnostic, Span
 from terascope.files import name_problem
+from terascope.functions.base import Value
+from terascope.functions.casts import cast_value
 from terascope.functions.registry import Functions
-from terascope.plan.expr import Lit
-from terascope.plan.plan import Plan, Stream
+from terascope.plan.expr import Lit, Param
+from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.syntax import ast
 from terascope.syntax.ast import walk
 from terascope.syntax.printer import print_query
@@ -80,8 +80,7 @@ def bind_script(
         context.warning(
             "unused-parameter", f"parameter '${name}' is given, but no query uses it", NOWHERE
         )
-    errors = any(d.severity == "error" for d in context.diagnostics)
-    plan = None if errors else Plan(tuple(streams), values)
+    plan = None if context.errors else Plan(tuple(streams), values)
     return BoundScript(plan, tuple(context.diagnostics))
 
 
@@ -99,8 +98,7 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
                     help="declare it once; all queries of the set can read it",
                 )
         case ast.WatchlistStatement():
-            name = statement.name or property_of(statement.define, "query_name")
-            if name is None:
+            if not statement.name:
                 context.error(
                     "missing-name",
                     "a watch list needs a name",
@@ -108,11 +106,11 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
                     help="add query_name 'name'; to its DEFINE",
                 )
             else:
-                context.watchlists[name] = statement
+                context.watchlists[statement.name] = statement
         case ast.UdafDeclaration(name=name):
             context.udafs[name] = statement
         case ast.ExtractorDeclaration(name=name):
-            context.extractors[name] = statement
+            context.extractors[name.lower()] = statement
         case ast.UnpackStatement():
             context.warning(
                 "hint-without-effect", f"UNPACK_FCNS has no effect: {UNPACKING}", statement.span
@@ -133,8 +131,6 @@ def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.Que
         if not isinstance(statement, ast.QueryStatement):
             continue
         name = statement.name
-        if name is None:
-            name = property_of(statement.define, "query_name")
         if name is None:
             unnamed += 1
             name = f"query{unnamed}"
@@ -191,13 +187,12 @@ def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatem
 
 def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -> list[Stream]:
     """The streams a statement makes: the tables of its WITH, then its own."""
-    options = bind_options(context, statement)
-    binder = QueryBinder(context, name, options)
+    binder = query_binder(context, name, statement)
     rel = binder.bind(statement.query)
     if rel is None:
         context.failed.add(name)
         return []
-    context.streams[name] = Known(rel.fields, column_orders(rel, context.stream_orders))
+    context.add_stream(name, rel)
     visible = (property_of(statement.define, "visibility") or "external") == "external"
     comment = property_of(statement.define, "comment") or ""
     text = print_query(statement.query)
@@ -223,7 +218,7 @@ def bind_liveness(context: BindContext, statement: ast.QueryStatement) -> float 
         return None
 
 
-def bind_options(context: BindContext, statement: ast.QueryStatement) -> Options:
+def query_binder(context: BindContext, name: str, statement: ast.QueryStatement) -> QueryBinder:
     """Read the DEFINE block: hints we honour, constants, and warnings about the rest."""
     define = {p.key.lower(): p for p in statement.define}
     allowed = {
@@ -258,7 +253,7 @@ def bind_options(context: BindContext, statement: ast.QueryStatement) -> Options
             )
     empty = define["empty"].value.lower() if "empty" in define else "omit"
     fill = define["outer_fill"].value.lower() if "outer_fill" in define else "null"
-    return Options(constants, fill, empty == "emit")
+    return QueryBinder(context, name, constants, fill, empty == "emit")
 
 
 def constant_value(text: str) -> Lit:
@@ -275,3 +270,68 @@ def constant_value(text: str) -> Lit:
         return Lit(text.upper() == "TRUE", Type.BOOL)
     address = parse_ip(text)
     return Lit(text, Type.STRING) if address is None else Lit(address, Type.IP)
+
+
+# ---- parameters ----------------------------------------------------------------------------------
+
+
+def bind_parameters(
+    context: BindContext, script: ast.Script, given: Mapping[str, str]
+) -> tuple[Parameter, ...]:
+    """All parameters of the set; fills `context.parameters`."""
+    found: dict[str, Parameter] = {}
+    for statement in script.statements:
+        if not isinstance(statement, ast.QueryStatement):
+            continue
+        for declared in statement.params:
+            type = declared_type(declared.type_name)
+            if type is None:
+                context.error("unknown-type", f"unknown type '{declared.type_name}'", declared.span)
+                continue
+            known = found.get(declared.name)
+            if known is not None and known.type.label != type.label:
+                context.error(
+                    "type-mismatch",
+                    f"parameter '${declared.name}' is declared {known.type.label} elsewhere",
+                    declared.span,
+                )
+                continue
+            found[declared.name] = parameter(context, declared, type, given)
+    for name, text in given.items():
+        if name not in found:
+            value, type = guess(text)
+            found[name] = Parameter(name, type, value)
+    context.parameters.update({p.name: Param(p.name, p.type) for p in found.values()})
+    return tuple(found.values())
+
+
+def parameter(
+    context: BindContext, declared: ast.ParamDeclaration, type: Type, given: Mapping[str, str]
+) -> Parameter:
+    name = declared.name
+    if name not in given:
+        if not context.catalog.open_world:
+            context.error(
+                "missing-parameter",
+                f"parameter '${name}' has no value",
+                declared.span,
+                help=f"give it with --param {name}=...",
+            )
+        return Parameter(name, type, None)
+    value = cast_value(given[name], Type.STRING, type)
+    if value is None and type is Type.ULLONG:
+        type, value = Type.WIDE, cast_value(given[name], Type.STRING, Type.WIDE)
+    if value is None:
+        context.error(
+            "bad-parameter", f"'{given[name]}' is not a value of type {type.label}", declared.span
+        )
+    return Parameter(name, type, value)
+
+
+def guess(text: str) -> tuple[Value, Type]:
+    """The value of a parameter that no PARAM declares: a number if it looks like one."""
+    for type in (Type.INT, Type.WIDE, Type.FLOAT):
+        value = cast_value(text, Type.STRING, type)
+        if value is not None:
+            return value, type
+    return text, Type.STRING

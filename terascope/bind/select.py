@@ -1,8 +1,8 @@
 """SELECT: selection, projection, aggregation, top-k.
 
-In: a SELECT of the Script. Out: its operator tree: FROM and WHERE, the window, the aggregation,
-HAVING, ORDER BY, and the columns it names. Columns that tell where a tuple came from travel along
-hidden until an aggregation ends them.
+In: a SELECT of the Script, and its FROM and WHERE as a relation. Out: its operator tree: the
+aggregation, HAVING, ORDER BY, and the columns it names. Columns that tell where a tuple came
+from travel along hidden until an aggregation ends them.
 """
 
 from __future__ import annotations
@@ -11,71 +11,83 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.bounded import closing_key
-from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.analysis.order import expression_slope
 from terascope.analysis.sequence import knows_place
 from terascope.bind.aggregates import Aggregates
-from terascope.bind.closing import check_closing, empty_windows, tell_unbounded
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
-from terascope.bind.grouping import Grouped, Grouping, bind_grouping
-from terascope.bind.joins import FromClause
-from terascope.bind.naming import UniqueNames, default_name
+from terascope.bind.grouping import (
+    Grouped,
+    Grouping,
+    UniqueNames,
+    bind_grouping,
+    check_closing,
+    empty_windows,
+    tell_unbounded,
+)
 from terascope.bind.ranking import bind_order, bind_rank, rank
-from terascope.bind.scope import NoSuchColumn, Scope, ScopeInput
-from terascope.bind.sources import SourceBinder
+from terascope.bind.scope import FromClause, ScopeInput
 from terascope.bind.stream_order import in_stream_order
-from terascope.bind.windows import bind_window, every
-from terascope.diagnostic import Span
+from terascope.bind.windows import bind_window
+from terascope.diagnostic import Mistake, Span, mistake
 from terascope.functions.base import Trend
 from terascope.plan.build import call as build_call
 from terascope.plan.build import conjunction
 from terascope.plan.expr import Call, Col, Expr, Lit
 from terascope.plan.expr import walk as walk_expr
-from terascope.plan.rel import (
-    WEND,
-    WSTART,
-    Aggregate,
-    Filter,
-    Named,
-    Project,
-    Rel,
-    Running,
-)
+from terascope.plan.rel import WEND, WSTART, Aggregate, Filter, Named, Project, Rel, Running
 from terascope.syntax import ast
-from terascope.syntax.ast import walk
 
 Target = tuple[str, Expr, Span]
 """An output column: name, value, where it stands."""
 
 
+def refuse_sampling(context: BindContext, select: ast.Select) -> None:
+    parts = {
+        "SUPERGROUP BY": select.supergroup[0] if select.supergroup else None,
+        "CLEANING_WHEN": select.cleaning_when,
+        "CLEANING_BY": select.cleaning_by,
+    }
+    for word, part in parts.items():
+        if part is not None:
+            context.error(
+                "not-executable",
+                f"{word} belongs to the sampling operator, which is parsed but not executed yet",
+                part.span,
+            )
+
+
+def bind_every(context: BindContext, length: ast.Duration, clause: FromClause) -> FromClause:
+    """`EVERY x` is `[RANGE x SLIDE x]` over the whole FROM clause."""
+    if clause.windowed:
+        message = "EVERY and a window in FROM exclude each other"
+        raise mistake("two-windows", message, length.span)
+    window = ast.RangeWindow(length, length, span=length.span)
+    rel = bind_window(context, clause.rel, window)
+    edges = ScopeInput("", tuple((f.name, f) for f in rel.fields if f.name in (WSTART, WEND)))
+    inputs = tuple(
+        replace(i, columns=tuple(c for c in i.columns if c[1].name not in (WSTART, WEND)))
+        for i in clause.scope.inputs
+    )
+    return FromClause(rel, replace(clause.scope, inputs=(*inputs, edges)), True)
+
+
 @dataclass(frozen=True)
 class SelectBinder:
-    """Binds SELECT statements of one query."""
+    """Binds one SELECT over its FROM clause."""
 
     context: BindContext
-    sources: SourceBinder
+    select: ast.Select
+    clause: FromClause
     constants: Mapping[str, Lit]
+    emit_empty: bool
 
-    def bind(self, select: ast.Select, *, emit_empty: bool = False) -> Rel | None:
-        before = len(self.context.diagnostics)
-        self.refuse_sampling(select)
-        clause = self.sources.bind(select.source, select.where)
-        if clause is None:
-            return None
-        if select.every is not None:
-            clause = self.bind_every(select.every, clause)
-            if clause is None:
-                return None
-        if self.is_aggregation(select):
-            rel = self.bind_aggregation(select, clause, emit_empty)
-        else:
-            rel = self.bind_projection(select, clause)
-        errors = any(d.severity == "error" for d in self.context.diagnostics[before:])
-        return None if errors else rel
+    def bind(self) -> Rel | None:
+        """The relation, or None after mistakes were recorded."""
+        return self.bind_aggregation() if self.is_aggregation() else self.bind_projection()
 
-    # ---- shape
-
-    def is_aggregation(self, select: ast.Select) -> bool:
+    def is_aggregation(self) -> bool:
+        select = self.select
         if select.group_by is not None or select.having is not None:
             return True
         exprs = [i.expr for i in select.items if isinstance(i, ast.Item)]
@@ -83,13 +95,12 @@ class SelectBinder:
         return any(
             isinstance(node, ast.CallExpr) and self.is_aggregate(node)
             for expr in exprs
-            for node in walk(expr)
+            for node in ast.walk(expr)
         )
 
     def is_aggregate(self, call: ast.CallExpr) -> bool:
         functions = self.context.functions
-        extractors = {n.lower() for n in self.context.extractors}
-        if call.name.lower() in extractors or call.star or call.distinct:
+        if call.name.lower() in self.context.extractors or call.star or call.distinct:
             return True
         return functions.scalar(call.name) is None and (
             functions.aggregate(call.name) is not None
@@ -97,48 +108,24 @@ class SelectBinder:
             or call.name in self.context.udafs
         )
 
-    def refuse_sampling(self, select: ast.Select) -> None:
-        parts = [
-            ("SUPERGROUP BY", bool(select.supergroup), select.supergroup),
-            ("CLEANING_WHEN", select.cleaning_when is not None, ()),
-            ("CLEANING_BY", select.cleaning_by is not None, ()),
-        ]
-        for word, present, items in parts:
-            if present:
-                span = items[0].span if items else clause_span(select, word)
-                self.context.error(
-                    "not-executable",
-                    f"{word} belongs to the sampling operator, "
-                    "which is parsed but not executed yet",
-                    span,
-                )
+    def binder(self, clause: str) -> ExprBinder:
+        scope = self.clause.scope
+        return ExprBinder(self.context, scope, constants=self.constants, clause=clause)
 
-    # ---- windows
+    def seeing_aliases(self, binder: ExprBinder) -> ExprBinder:
+        """The binder for HAVING, ORDER BY and CLOSING_WHEN, which see the names SELECT gives."""
+        items = (i for i in self.select.items if isinstance(i, ast.Item))
+        aliases = {i.alias: i.expr for i in items if i.alias is not None}
+        return replace(binder, select_aliases=aliases)
 
-    def bind_every(self, duration: ast.Duration, clause: FromClause) -> FromClause | None:
-        if clause.windowed:
-            self.context.error(
-                "two-windows", "EVERY and a window in FROM exclude each other", duration.span
-            )
-            return None
-        rel = self.context.attempt(bind_window, self.context, clause.rel, every(duration))
-        if rel is None:
-            return None
-        edges = ScopeInput("", tuple((f.name, f) for f in rel.fields if f.name in (WSTART, WEND)))
-        inputs = tuple(
-            replace(i, columns=tuple(c for c in i.columns if c[1].name not in (WSTART, WEND)))
-            for i in clause.scope.inputs
-        )
-        scope = replace(clause.scope, inputs=(*inputs, edges))
-        return FromClause(rel, scope, True)
-
-    def edges(self, clause: FromClause, span: Span) -> tuple[Col, ...]:
+    def edges(self) -> tuple[Col, ...]:
         """The columns wstart and wend of a windowed query."""
-        if not clause.windowed:
+        if not self.clause.windowed:
             return ()
+        span = self.select.source.span
         try:
-            return tuple(clause.scope.find_shared(name)[0] for name in (WSTART, WEND))
-        except NoSuchColumn:
+            return tuple(self.clause.scope.find_shared(n, span)[0] for n in (WSTART, WEND))
+        except Mistake:
             self.context.error(
                 "ambiguous-window",
                 "several inputs have windows, and the condition does not say how they meet",
@@ -147,56 +134,43 @@ class SelectBinder:
             )
             return ()
 
-    def orders(self, rel: Rel) -> Orders:
-        return column_orders(rel, self.context.stream_orders)
-
     # ---- selection and projection
 
-    def bind_projection(self, select: ast.Select, clause: FromClause) -> Rel | None:
-        binder = ExprBinder(
-            self.context, clause.scope, constants=self.constants, clause="in a plain selection"
-        )
+    def bind_projection(self) -> Rel | None:
+        select = self.select
+        binder = self.binder("in a plain selection")
         if select.closing_when is not None:
-            self.context.error(
-                "misplaced-closing",
-                "CLOSING_WHEN needs a GROUP BY",
-                select.closing_when.span,
-            )
-        edges = self.edges(clause, select.source.span)
-        targets = self.targets(select, clause, binder, edges)
-        rel = clause.rel
+            span = select.closing_when.span
+            self.context.error("misplaced-closing", "CLOSING_WHEN needs a GROUP BY", span)
+        targets = self.targets(binder, self.edges())
+        rel: Rel | None = self.clause.rel
         if select.order_by or select.limit is not None:
-            ranked = bind_rank(self.context, select, rel, replace_aliases(binder, select))
-            if ranked is None:
-                return None
-            rel = ranked
-        if targets is None:
+            rel = bind_rank(self.context, select, self.clause.rel, self.seeing_aliases(binder))
+        if rel is None or targets is None:
             return None
         items: list[Named] = [(name, expr) for name, expr, _ in targets]
         rel = discard_failures(rel, (expr for _, expr in items))
         if select.distinct:
-            return self.distinct(rel, items, select)
+            return self.distinct(rel, items)
         if knows_place(rel):
             items += [(f.name, Col(f.name, f.type)) for f in rel.fields if f.hidden]
         return Project(rel, tuple(items), span=select.span)
 
-    def distinct(self, rel: Rel, items: list[Named], select: ast.Select) -> Rel:
-        below = Project(rel, tuple(items), span=select.span)
-        keys = tuple((n, Col(n, e.type)) for n, e in items)
-        made = Aggregate(below, keys, (), span=select.span)
+    def distinct(self, rel: Rel, items: Iterable[Named]) -> Rel:
+        below = Project(rel, tuple(items), span=self.select.span)
+        keys = tuple((f.name, Col(f.name, f.type)) for f in below.fields)
+        made = Aggregate(below, keys, (), span=self.select.span)
         check_closing(self.context, made, "SELECT DISTINCT")
         return made
 
-    def targets(
-        self, select: ast.Select, clause: FromClause, binder: ExprBinder, edges: tuple[Col, ...]
-    ) -> list[Target] | None:
+    def targets(self, binder: ExprBinder, edges: tuple[Col, ...]) -> list[Target] | None:
         """The output columns, named and told apart, with the window's edges last."""
         names = UniqueNames()
         found: list[Target] = []
         failed = False
-        for position, item in enumerate(select.items, 1):
+        for position, item in enumerate(self.select.items, 1):
             if isinstance(item, ast.Star):
-                columns = list(self.star(item, clause.scope))
+                columns = list(self.star(item))
                 failed |= not columns
                 found += [(names.take(n), c, item.span) for n, c in columns]
                 continue
@@ -208,15 +182,15 @@ class SelectBinder:
         for edge in edges:
             if not any(expr == edge for _, expr, _ in found):
                 name = names.take(edge.name.rpartition(".")[2])
-                found.append((name, edge, select.span))
+                found.append((name, edge, self.select.span))
         return None if failed else found
 
-    def star(self, star: ast.Star, scope: Scope) -> Iterator[tuple[str, Expr]]:
+    def star(self, star: ast.Star) -> Iterator[tuple[str, Expr]]:
+        scope = self.clause.scope
         inputs = [i for i in scope.inputs if star.qualifier in (None, i.qualifier)]
         if not inputs:
-            self.context.error(
-                "unknown-column", f"no input is called '{star.qualifier}'", star.span
-            )
+            message = f"no input is called '{star.qualifier}'"
+            self.context.error("unknown-column", message, star.span)
         for source in inputs:
             for name, field in source.columns:
                 if not field.hidden:
@@ -224,104 +198,85 @@ class SelectBinder:
 
     # ---- aggregation
 
-    def bind_aggregation(
-        self, select: ast.Select, clause: FromClause, emit_empty: bool
-    ) -> Rel | None:
-        key_binder = ExprBinder(
-            self.context, clause.scope, constants=self.constants, clause="in GROUP BY"
-        )
-        grouping = bind_grouping(key_binder, select.group_by)
-        edges = self.edges(clause, select.source.span)
-        if grouping is None:
-            grouping, known_keys = Grouping(), False
-        else:
-            known_keys = True
-            grouping.add_edges(edges)
-        below, order_columns = in_stream_order(clause.rel, self.orders(clause.rel))
-        clause = replace(clause, rel=below)
+    def bind_aggregation(self) -> Rel | None:
+        select, context = self.select, self.context
+        keys = bind_grouping(self.binder("in GROUP BY"), select.group_by)
+        edges = self.edges()
+        grouping = keys or Grouping()
+        grouping.add_edges(edges)
+        source, order_columns = in_stream_order(self.clause.rel, context.orders(self.clause.rel))
         aggregates = Aggregates(order_columns)
-        binder = ExprBinder(
-            self.context,
-            clause.scope,
-            grouping.aliases,
-            aggregates=aggregates,
-            constants=self.constants,
-            clause="in a grouped query",
+        binder = replace(
+            self.binder("in a grouped query"), aliases=grouping.aliases, aggregates=aggregates
         )
-        later = replace_aliases(binder, select)
+        later = self.seeing_aliases(binder)
         if any(isinstance(i, ast.Star) for i in select.items):
-            self.context.error(
-                "not-grouped", "SELECT * cannot be grouped: name the columns", select.span
-            )
+            message = "SELECT * cannot be grouped: name the columns"
+            context.error("not-grouped", message, select.span)
             return None
-        targets = self.targets(select, clause, binder, edges)
-        having = later.bind_condition(select.having) if select.having else None
-        closing = later.bind_condition(select.closing_when) if select.closing_when else None
-        if not known_keys:
+        grouped = Grouped(context, grouping, aggregates)
+
+        def over_groups(condition: ast.Expr | None) -> Expr | None:
+            bound = None if condition is None else later.bind_condition(condition)
+            if bound is None or condition is None or keys is None:
+                return None
+            return grouped.rewrite(bound, condition.span)
+
+        targets = self.targets(binder, edges)
+        having, closing = over_groups(select.having), over_groups(select.closing_when)
+        if keys is None:
             return None
-        grouped = Grouped(self.context, grouping, aggregates)
-        outputs = [(name, grouped.rewrite(expr, span), span) for name, expr, span in targets or ()]
-        if having is not None and select.having is not None:
-            having = grouped.rewrite(having, select.having.span)
-        if closing is not None and select.closing_when is not None:
-            closing = grouped.rewrite(closing, select.closing_when.span)
-        order = bind_order(self.context, select, later, grouped)
+        outputs = [(name, grouped.rewrite(expr, span)) for name, expr, span in targets or ()]
+        order = bind_order(context, select, later, grouped)
         read = [expr for _, expr in grouping.keys]
         read += [arg for call in aggregates.calls.values() for arg in call.args]
-        clause = replace(clause, rel=discard_failures(clause.rel, read))
-        rel = self.aggregate(select, clause, grouping, aggregates, closing, emit_empty)
-        if rel is None or targets is None or any(e is None for _, e, _ in outputs):
+        rel = self.aggregate(discard_failures(source, read), grouping, aggregates, closing)
+        items = tuple((name, expr) for name, expr in outputs if expr is not None)
+        if rel is None or targets is None or len(items) < len(outputs):
             return None
         if having is not None:
             rel = Filter(rel, having, span=select.having.span if select.having else select.span)
         if order is None:
             return None
         if order or select.limit is not None:
-            orders = self.orders(rel)
+            orders = context.orders(rel)
             rel = rank(select, rel, order, tuple(orders), orders)
-        items = tuple((name, expr) for name, expr, _ in outputs if expr is not None)
-        if select.distinct:
-            return self.distinct(rel, list(items), select)
-        return Project(rel, items, span=select.span)
+        return (
+            self.distinct(rel, items) if select.distinct else Project(rel, items, span=select.span)
+        )
 
     def aggregate(
-        self,
-        select: ast.Select,
-        clause: FromClause,
-        grouping: Grouping,
-        aggregates: Aggregates,
-        closing: Expr | None,
-        emit_empty: bool,
+        self, source: Rel, grouping: Grouping, aggregates: Aggregates, closing: Expr | None
     ) -> Rel | None:
+        select = self.select
         span = select.group_by.span if select.group_by else select.span
-        made: Rel
         if select.closing_when is not None:
             if closing is None:
                 return None
-            return self.running(clause, grouping, aggregates, closing, span)
+            return self.running(source, grouping, aggregates, closing, span)
+        empty = empty_windows(self.context, source, grouping, span) if self.emit_empty else None
         keys = tuple(grouping.keys)
-        empty = empty_windows(self.context, clause, grouping, span) if emit_empty else None
-        made = Aggregate(clause.rel, keys, aggregates.named, grouping.sets, empty, span=span)
+        made = Aggregate(source, keys, aggregates.named, grouping.sets, empty, span=span)
         what = "aggregate" if select.group_by is None else "GROUP BY"
         return made if check_closing(self.context, made, what) else None
 
     def running(
         self,
-        clause: FromClause,
+        source: Rel,
         grouping: Grouping,
         aggregates: Aggregates,
         closing: Expr,
         span: Span,
     ) -> Rel | None:
         """CLOSING_WHEN: the epoch comes first among the keys."""
-        orders = self.orders(clause.rel)
+        orders = self.context.orders(source)
         epoch = closing_key(tuple(grouping.keys), lambda e: expression_slope(e, orders))
-        keyed = dict(grouping.keys)
         if epoch is None:
-            tell_unbounded(self.context, span, clause.rel)
+            tell_unbounded(self.context, span, source)
             return None
-        increasing = expression_slope(keyed[epoch], orders).trend is Trend.INCREASING
-        if not keyed[epoch].type.is_integer or not increasing or grouping.sets is not None:
+        key = dict(grouping.keys)[epoch]
+        increasing = expression_slope(key, orders).trend is Trend.INCREASING
+        if not key.type.is_integer or not increasing or grouping.sets is not None:
             self.context.error(
                 "bad-epoch",
                 "CLOSING_WHEN needs an epoch that counts up in integers, such as time/60, "
@@ -329,8 +284,23 @@ class SelectBinder:
                 span,
             )
             return None
-        keys = ((epoch, keyed[epoch]), *((n, e) for n, e in grouping.keys if n != epoch))
-        return Running(clause.rel, keys, aggregates.named, closing, span=span)
+        keys = ((epoch, key), *((n, e) for n, e in grouping.keys if n != epoch))
+        return Running(source, keys, aggregates.named, closing, span=span)
+
+
+def default_name(expr: ast.Expr, position: int) -> str:
+    """What the item at `position`, counted from 1, is called without AS: a plain column keeps its
+    name, `f(x)` is `f_x`, `f(*)` is `f`, anything else `exprN`.
+    """
+    match expr:
+        case ast.Name(name=name):
+            return name
+        case ast.CallExpr(name=name, star=True):
+            return name.lower()
+        case ast.CallExpr(name=name, args=(ast.Name(name=argument),)):
+            return f"{name.lower()}_{argument}"
+        case _:
+            return f"expr{position}"
 
 
 def discard_failures(rel: Rel, exprs: Iterable[Expr]) -> Rel:
@@ -339,21 +309,3 @@ def discard_failures(rel: Rel, exprs: Iterable[Expr]) -> Rel:
     partial = dict.fromkeys(c for c in calls if c.function.partial)
     found = [build_call("not", build_call("is_null", c)) for c in partial]
     return Filter(rel, conjunction(found)) if found else rel
-
-
-def replace_aliases(binder: ExprBinder, select: ast.Select) -> ExprBinder:
-    """The binder for HAVING, ORDER BY and CLOSING_WHEN, which see the names SELECT gives."""
-    aliases = {
-        i.alias: i.expr for i in select.items if isinstance(i, ast.Item) and i.alias is not None
-    }
-    return replace(binder, select_aliases=aliases)
-
-
-def clause_span(select: ast.Select, word: str) -> Span:
-    match word:
-        case "CLEANING_WHEN" if select.cleaning_when is not None:
-            return select.cleaning_when.span
-        case "CLEANING_BY" if select.cleaning_by is not None:
-            return select.cleaning_by.span
-        case _:
-            return select.span

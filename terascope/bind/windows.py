@@ -1,28 +1,29 @@
 """Windows: RANGE/SLIDE, SLICES and EVERY, measured on a clock field.
 
 In: a relation and the window written behind it. Out: a `Window` over it, with durations in ticks of
-that field.
+that field. A window without SLIDE stands on an input of a join, `x [RANGE 10] JOIN y` (after CQL),
+and becomes conditions of the join: at every moment t a window of r ticks holds the elements of its
+input with times in (t - r, t], and an input without a window holds those of t alone. A pair is in
+the join when there is a moment at which both are held: then the later element is less than r ticks
+after the earlier one, where r is the earlier one's window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
-from terascope.analysis.order import FINENESS, Orders, column_orders
+from terascope.analysis.bounded import is_timeless
+from terascope.analysis.order import FINENESS, Orders
 from terascope.bind.context import BindContext
+from terascope.bind.scope import FromLeaf
 from terascope.diagnostic import each, mistake
-from terascope.plan.rel import (
-    WEND,
-    WSTART,
-    ClockUnit,
-    Rel,
-    Slices,
-    Sliding,
-    Window,
-    WindowSpec,
-)
+from terascope.plan.build import call
+from terascope.plan.expr import Col, Expr, Lit
+from terascope.plan.rel import WEND, WSTART, ClockUnit, Rel, Slices, Sliding, Window, WindowSpec
 from terascope.syntax import ast
+from terascope.types import Type
 
 SECONDS: Mapping[str, Fraction] = {
     "ns": Fraction(1, 10**9),
@@ -41,7 +42,7 @@ def bind_window(context: BindContext, rel: Rel, window: ast.Window) -> Rel:
     Raises:
         Mistake: the window cannot be measured on the relation.
     """
-    orders = column_orders(rel, context.stream_orders)
+    orders = context.orders(rel)
     elements = window.on is None and {WSTART, WEND} <= set(rel.names) & set(orders)
     on = WEND if elements else clock_field(rel, orders, window)
     spec = window_spec(window, orders[on].clock, on)
@@ -61,18 +62,8 @@ def window_spec(window: ast.Window, unit: ClockUnit | None, on: str) -> WindowSp
     return Sliding(*each(lambda length: ticks(length, unit, on), (window.range, window.slide)))
 
 
-def every(duration: ast.Duration) -> ast.RangeWindow:
-    """`EVERY x` is `[RANGE x SLIDE x]`."""
-    return ast.RangeWindow(duration, duration, span=duration.span)
-
-
 def clock_field(rel: Rel, orders: Orders, window: ast.Window) -> str:
     """The field durations are measured on: the one named, or the first clock of the stream."""
-    clocks = [
-        f.name
-        for f in rel.visible
-        if f.name in orders and orders[f.name].clock and f.type.is_integer
-    ]
     if window.on is not None:
         if window.on in orders and rel.type_of(window.on).is_integer:
             return window.on
@@ -83,8 +74,9 @@ def clock_field(rel: Rel, orders: Orders, window: ast.Window) -> str:
             window.span,
             help=f"ordered columns here are: {', '.join(known) or 'none'}",
         )
-    if clocks:
-        return clocks[0]
+    for column in rel.visible:
+        if column.name in orders and orders[column.name].clock and column.type.is_integer:
+            return column.name
     raise mistake(
         "no-clock",
         "the stream has no integer clock field to measure the window on",
@@ -110,3 +102,70 @@ def ticks(duration: ast.Duration, unit: ClockUnit | None, on: str) -> int:
     if amount <= 0:
         raise mistake("bad-duration", "a duration must be more than nothing", duration.span)
     return int(amount)
+
+
+# ---- windows without SLIDE, on the inputs of a join ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class TimedInput:
+    """The time of an input, as a column of the join, and the length of its window in ticks."""
+
+    column: Col
+    length: int | None
+
+
+def range_conditions(context: BindContext, left: FromLeaf, right: FromLeaf) -> list[Expr]:
+    """The conditions that windows put on a pair of inputs.
+
+    Raises:
+        Mistake: a window has no meaning for the pair.
+    """
+    windowed = left if left.held is not None else right
+    if windowed.held is None:
+        return []
+    if is_timeless(left.rel) or is_timeless(right.rel):
+        raise mistake(
+            "non-periodic-window",
+            "a watch list has no time, so that a window without SLIDE says nothing about it",
+            windowed.held.span,
+            help="leave the window out: every row is looked up when it comes",
+        )
+    orders = context.orders(windowed.rel)
+    on = clock_field(windowed.rel, orders, windowed.held)
+    unit = orders[on].clock
+    a, b = each(lambda leaf: timed(context, leaf, unit, on), (left, right))
+    return [not_after(b, a), not_after(a, b)]
+
+
+def timed(context: BindContext, leaf: FromLeaf, unit: ClockUnit | None, on: str) -> TimedInput:
+    """The time of an input in a unit, and its window."""
+    orders = context.orders(leaf.rel)
+    name = (leaf.held and leaf.held.on) or same_clock(leaf.rel, orders, unit, on)
+    if name is None or name not in orders or orders[name].clock != unit:
+        raise mistake(
+            "no-clock",
+            f"'{leaf.qualifier}' has no ordered column in the unit of '{on}', "
+            "which the window of the other input is measured on",
+            leaf.span,
+            help="measure the window on a clock that both inputs have, with ON",
+        )
+    length = None if leaf.held is None else ticks(leaf.held.range, unit, name)
+    return TimedInput(Col(f"{leaf.qualifier}.{name}", leaf.rel.type_of(name)), length)
+
+
+def same_clock(rel: Rel, orders: Orders, unit: ClockUnit | None, on: str) -> str | None:
+    """The column of that name and unit, or the first one of that unit."""
+    known = [
+        f.name
+        for f in rel.visible
+        if f.name in orders and orders[f.name].clock == unit and f.type.is_integer
+    ]
+    return on if on in known else next(iter(known), None)
+
+
+def not_after(later: TimedInput, earlier: TimedInput) -> Expr:
+    """`later - earlier` is less than the earlier one's window, or nothing without one."""
+    distance = call("-", later.column, earlier.column)
+    length = Lit(earlier.length or 0, Type.UINT)
+    return call("<=" if earlier.length is None else "<", distance, length)
