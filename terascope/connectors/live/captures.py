@@ -1,15 +1,18 @@
 """Growing captures: the records that are complete.
 
-In: a pcap or pcapng file, plain or gzip, and how far it was. Out: its `Growth`. The walk over the
-records starts where the last one stood, and takes the end of the file for a place where more may
-come, never for the end of a record: so a record is offered when all of it is there, and what a
+In: a pcap or pcapng file, plain or gzip, and how far it was. Out: what was `Found`. The walk over
+the records starts where the last one stood, and takes the end of the file for a place where more
+may come, never for the end of a record: so a record is offered when all of it is there, and what a
 reader makes of it later, when the file is longer, is the same. A gzip file is offered once its
 stream is complete.
 """
 
 from __future__ import annotations
 
-from terascope.connectors.base import Bounds, Options, Range, ReadReport
+from collections.abc import Iterator
+from dataclasses import replace
+
+from terascope.connectors.base import Bounds, Options, ReadReport
 from terascope.connectors.file_bytes import (
     NO_END,
     GzipStream,
@@ -17,7 +20,9 @@ from terascope.connectors.file_bytes import (
     opened_raw,
     starts_as_gzip,
 )
-from terascope.connectors.live.growth import INCOMPLETE_GZIP, FilePiece, Followed, Growth
+from terascope.connectors.live.growth import INCOMPLETE_GZIP, Followed
+from terascope.connectors.live.journal import Entry, Found
+from terascope.connectors.live.settings import PACKET_CLOCK
 from terascope.connectors.packets.connector import first_bytes, open_framing, starts_as_capture
 from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES
@@ -36,31 +41,28 @@ STUCK = 2
 """Steps of a scan without movement that show that it needs more bytes."""
 
 
-def capture_growth(file: Followed) -> Growth:
+def capture_growth(file: Followed) -> Found:
     """The growth of a capture."""
-    cut = file.cuts.for_packets()
     with opened_raw(file.path) as raw:
         start = first_bytes(raw)
         packed = starts_as_gzip(raw)
     if packed:
         return packed_growth(file)
-    state = file.state
     if len(start) < FILE_HEADER_BYTES or not starts_as_capture(start):
         if not file.final and starts_as_capture(start):
-            return Growth((), 0, torn="its header is not complete" if start else None)
-        if state.position:
-            return Growth((), state.position)
-        whole = FilePiece(0, file.size, file.options, (), file.size, empty=True)
-        return Growth((whole,), file.size, closed=not file.size)
-    if file.final:
-        parts = plan_from(file, start, cut, file.size, NO_END)
-        return Growth(as_pieces(file, parts), file.size, carried_at_end(file, start))
+            return file.nothing("its header is not complete" if start else None)
+        if file.position:
+            return file.nothing()
+        found = file.whole(empty=True)
+        return replace(found, file=replace(found.file, closed=not file.size))
     end, carried, all_read = complete_records(file, start)
+    if file.final:
+        # The options after the last record, should the file grow after all.
+        return file.found(file.size, entries_until(file, start, file.size, NO_END), carried)
     torn = None if all_read else UNFINISHED_RECORD
-    if end <= state.position:
-        return Growth((), state.position, state.carried, torn=torn)
-    parts = plan_from(file, start, cut, end, end)
-    return Growth(as_pieces(file, parts), end, carried, torn=torn)
+    if end <= file.position:
+        return file.nothing(torn)
+    return file.found(end, entries_until(file, start, end, end), carried, torn=torn)
 
 
 def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
@@ -68,7 +70,7 @@ def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
     carried = dict(file.state.carried).get(SECTION_OPTION)
     section = section_from_json(carried) if carried else Section()
     framing, header = open_framing(start, section)
-    return framing, max(header, file.state.position)
+    return framing, max(header, file.position)
 
 
 def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
@@ -76,7 +78,7 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
     no incomplete record follows it.
     """
     framing, at = framing_at(file, start)
-    end, carried = file.state.position, file.state.carried
+    end, carried = file.position, file.state.carried
     with opened_raw(file.path) as raw:
         window = SlidingWindow(PlainStream(raw, at), at, file.size, open_ended=True)
         scan = RecordScan(window, framing, at, NO_END, ReadReport())
@@ -91,24 +93,21 @@ def complete_records(file: Followed, start: bytes) -> tuple[int, Options, bool]:
     return end, carried, all_read
 
 
-def plan_from(file: Followed, start: bytes, cut: CutRule, size: int, stop: int) -> list[Range]:
-    """The parts from where the file was to `size`."""
+def entries_until(file: Followed, start: bytes, size: int, stop: int) -> Iterator[Entry]:
+    """The parts from where the file was to `size`; an end at which nothing more stands is none."""
     framing, at = framing_at(file, start)
-    state = file.state
+    cut, state = file.cuts.by_clock(PACKET_CLOCK), file.state
     with opened_raw(file.path) as raw:
         window = SlidingWindow(PlainStream(raw, at), at, size)
-        return list(plan(window, framing, at, size, cut, state.position, state.carried, stop))
+        for part in plan(window, framing, at, size, cut, state.position, state.carried, stop):
+            if part.end > part.start or state.position == 0:
+                yield file.entry(part, empty=not part.bounds)
 
 
-def carried_at_end(file: Followed, start: bytes) -> Options:
-    """The options at the end of a file, should it grow after all."""
-    return complete_records(file, start)[1]
-
-
-def packed_growth(file: Followed) -> Growth:
+def packed_growth(file: Followed) -> Found:
     """A gzip file: all of it, or nothing yet."""
     if not (file.settled or file.ended):
-        return Growth((), 0, torn=INCOMPLETE_GZIP)
+        return file.nothing(INCOMPLETE_GZIP)
     with opened_raw(file.path) as raw:
         start = first_bytes(raw)
         raw.seek(0)
@@ -123,18 +122,5 @@ def packed_growth(file: Followed) -> Growth:
             while stream.read_into(memoryview(bytearray(1 << 16))):
                 pass
     if stream.damaged and not file.ended:
-        return Growth((), 0, torn=INCOMPLETE_GZIP)
-    whole = FilePiece(0, file.size, file.options, bounds, file.size, empty=not bounds)
-    return Growth((whole,), file.size, closed=True)
-
-
-def as_pieces(file: Followed, parts: list[Range]) -> tuple[FilePiece, ...]:
-    """Parts as pieces; an end at which nothing more stands is none."""
-    return tuple(
-        FilePiece(
-            part.start, part.end, file.options + part.options, part.bounds,
-            part.end - part.start, empty=not part.bounds,
-        )
-        for part in parts
-        if part.end > part.start or file.state.position == 0
-    )  # fmt: skip
+        return file.nothing(INCOMPLETE_GZIP)
+    return file.whole(bounds, empty=not bounds)

@@ -16,22 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from terascope.connectors.base import FileFault, Options, Split, UnusableFile, find_files
-from terascope.connectors.file_identity import FILE_OPTION, found_again, identity_of
+from terascope.connectors.base import FileFault, UnusableFile, find_files
+from terascope.connectors.file_identity import found_again, identity_of
 from terascope.connectors.live.captures import capture_growth
-from terascope.connectors.live.columnar import columnar_growth
-from terascope.connectors.live.growth import (
-    FilePiece,
-    Followed,
-    Growth,
-    unpacked,
-    whole_growth,
-)
-from terascope.connectors.live.journal import Entry, FileState, Found
+from terascope.connectors.live.growth import Followed, columnar_growth, unpacked, whole_growth
+from terascope.connectors.live.journal import FileState, Found
 from terascope.connectors.live.link import Link
 from terascope.connectors.live.settings import LinkClock
 from terascope.connectors.live.texts import text_growth
-from terascope.connectors.registry import FAULT_OPTION
 from terascope.diagnostic import SourceError
 
 SETTLED_NS: Final = 1_000_000_000
@@ -39,7 +31,7 @@ SETTLED_NS: Final = 1_000_000_000
 PATIENCE_NS: Final = 10_000_000_000
 """The time after its growth in which an incomplete record keeps a link from being quiet."""
 
-GROWTHS: Final[Mapping[str, Callable[[Followed], Growth]]] = {
+GROWTHS: Final[Mapping[str, Callable[[Followed], Found]]] = {
     "pcap": capture_growth,
     "csv": text_growth,
     "json": text_growth,
@@ -48,7 +40,7 @@ GROWTHS: Final[Mapping[str, Callable[[Followed], Growth]]] = {
 """Kinds of files that are read while they grow, or that need a look when they are complete."""
 
 
-def growth_of(file: Followed) -> Growth:
+def growth_of(file: Followed) -> Found:
     """The growth of a file of any kind."""
     return GROWTHS.get(file.connector.kind, whole_growth)(file)
 
@@ -67,13 +59,8 @@ class Looked:
     """It could not be opened: the next look tries again."""
 
 
-@dataclass(frozen=True)
-class Replaced:
-    """A file whose path now belongs to another one."""
-
-    state: FileState
-    now: Path | None
-    """Its present path; None when it is gone."""
+Replaced = Mapping[str, Path | None]
+"""Paths that now belong to another file -> the present path of the file; None when it is gone."""
 
 
 @dataclass(kw_only=True)
@@ -94,8 +81,7 @@ class FileLink(Link):
 
     def restore(self, marks: Mapping[str, int]) -> None:
         """Go on after a restart: a replay that was planned has nothing more to find."""
-        self._planned = self.replayed and self._mark in marks
-        self.exhausted = self._planned
+        self._planned = self.exhausted = self.replayed and self._mark in marks
 
     def marks(self) -> dict[str, int]:
         return {self._mark: 1} if self._planned else {}
@@ -174,39 +160,34 @@ class FileLink(Link):
                 f"'{location}' is empty, and on another file system than before: is it unmounted?"
             )
 
-    def _replaced(self, present: Mapping[str, int]) -> dict[str, Replaced]:
+    def _replaced(self, present: Mapping[str, int]) -> Replaced:
         """Paths at which another file is than before: rotated, overwritten, or begun anew."""
-        found: dict[str, Replaced] = {}
+        found: dict[str, Path | None] = {}
         for path, state in self.journal.files.items():
             if path not in present or not state.identity:
                 continue
             now = found_again(Path(path), state.identity)
             if now != Path(path):
                 self._looked.pop(path, None)
-                found[path] = Replaced(state, now)
+                found[path] = now
         return found
 
-    def _rests(
-        self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
-    ) -> Iterator[Found]:
+    def _rests(self, present: Mapping[str, int], replaced: Replaced) -> Iterator[Found]:
         """Data that was written to files before they were renamed, and was not found then."""
-        for path, one in replaced.items():
-            if one.now is None or str(one.now) in present or one.state.closed:
+        for path, now in replaced.items():
+            state = self.journal.files[path]
+            if now is None or str(now) in present or state.closed:
                 continue
-            state, size = replace(one.state, path=str(one.now)), one.now.stat().st_size
-            file = self._followed(state, size, True, True, True)
-            growth = growth_of(file)
-            entries = tuple(self._entry(state, piece) for piece in growth.pieces)
-            if entries:
-                yield Found(FileState(path, self._following(replaced, path)), entries)
+            state = replace(state, path=str(now))
+            found = growth_of(self._followed(state, now.stat().st_size, True, True, True))
+            if found.entries:
+                yield Found(FileState(path, self._following(replaced, path)), found.entries)
 
-    def _following(self, replaced: Mapping[str, Replaced], path: str) -> int:
+    def _following(self, replaced: Replaced, path: str) -> int:
         """The number of the file that has taken the place of another."""
         return self.journal.next_ordinal + list(replaced).index(path)
 
-    def _missing(
-        self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
-    ) -> Iterator[str]:
+    def _missing(self, present: Mapping[str, int], replaced: Replaced) -> Iterator[str]:
         """Files that are gone: the journal drops them if they were read; else the link stalls.
 
         Raises:
@@ -227,26 +208,22 @@ class FileLink(Link):
                 self._looked.pop(path, None)
                 yield path
 
-    def _numbered(
-        self, present: Mapping[str, int], replaced: Mapping[str, Replaced]
-    ) -> list[FileState]:
+    def _numbered(self, present: Mapping[str, int], replaced: Replaced) -> list[FileState]:
         """All files in order of their numbers; new ones have the next. A file that has another name
         now is the same file.
         """
         known = self.journal.files
-        moved = [
-            replace(one.state, path=str(one.now))
-            for one in replaced.values()
-            if str(one.now) in present and str(one.now) not in known
+        states = [s for path, s in known.items() if path in present and path not in replaced]
+        states += [
+            replace(known[path], path=str(now))
+            for path, now in replaced.items()
+            if str(now) in present and str(now) not in known
         ]
-        following = self.journal.next_ordinal + len(replaced)
-        taken = {state.path for state in moved}
-        new = [path for path in present if path not in known and path not in taken]
-        states = [FileState(path, self._following(replaced, path)) for path in replaced]
-        states += [FileState(path, following + k) for k, path in enumerate(new)]
-        held = [state for path, state in known.items() if path in present and path not in replaced]
-        held += moved
-        return sorted([*held, *states], key=lambda state: state.ordinal)
+        taken = {*known, *(state.path for state in states)}
+        new = [path for path in present if path not in taken]
+        following = self.journal.next_ordinal
+        states += [FileState(path, following + k) for k, path in enumerate([*replaced, *new])]
+        return sorted(states, key=lambda state: state.ordinal)
 
     def _look_at(self, state: FileState, size: int) -> Found | None:
         look = self._next_look(state, size)
@@ -263,30 +240,21 @@ class FileLink(Link):
             if copy is not None:
                 return self._look_at_copy(file, copy)
         try:
-            growth = growth_of(file)
             identity = identity_of(file.path)
+            found = growth_of(replace(file, state=replace(state, identity=identity)))
         except (UnusableFile, OSError) as reason:
             if self.interface.names_file:
                 raise
             return self._unreadable(file, look, reason)
-        self._looked[state.path] = replace(look, torn=growth.torn)
-        after = replace(
-            state, position=growth.position, carried=growth.carried, closed=growth.closed,
-            identity=identity,
-        )  # fmt: skip
-        state = replace(state, identity=after.identity)
-        entries = tuple(self._entry(state, piece) for piece in growth.pieces)
-        known = state.path in self.journal.files
-        changed = after != self.journal.files.get(state.path)
-        return Found(after, entries) if entries or changed or not known else None
+        self._looked[state.path] = replace(look, torn=found.torn)
+        changed = found.file != self.journal.files.get(state.path)
+        return found if found.entries or changed else None
 
     def _followed(
         self, state: FileState, size: int, settled: bool, final: bool, ended: bool
     ) -> Followed:
-        own = self.interface
         return Followed(
-            own.name, own.connector, own.options, self.clock, self.cuts,
-            state, size, settled, final, ended,
+            self.interface, self.clock, self.cuts, state, size, settled, final, ended
         )  # fmt: skip
 
     def _unreadable(self, file: Followed, look: Looked, reason: Exception) -> Found | None:
@@ -305,16 +273,14 @@ class FileLink(Link):
         if is_counted or not is_over:
             return None
         fault = self.interface.fault(path) or FileFault.UNREADABLE
-        whole = FilePiece(0, 0, ((FAULT_OPTION, fault.value),), (), file.size, empty=True)
-        return Found(replace(state, position=0, closed=True), (self._entry(state, whole),))
+        return file.unusable(fault, 0)
 
     def _look_at_copy(self, file: Followed, copy: Path) -> Found:
-        """A packed file, by the pieces of its unpacked copy."""
-        state = replace(file.state, path=str(copy))
-        growth = growth_of(replace(file, state=state, size=copy.stat().st_size))
+        """A packed file, by the entries of its unpacked copy."""
+        state = replace(file.state, path=str(copy), identity="")
+        found = growth_of(replace(file, state=state, size=copy.stat().st_size))
         self._looked[file.state.path] = Looked(file.size, True, True, self.now())
-        after = replace(file.state, position=file.size, closed=True)
-        return Found(after, tuple(self._entry(state, piece) for piece in growth.pieces))
+        return Found(replace(file.state, position=file.size, closed=True), found.entries)
 
     def _next_look(self, state: FileState, size: int) -> Looked:
         """The facts about a file before it is read."""
@@ -325,17 +291,6 @@ class FileLink(Link):
         is_followed = self.journal.next_ordinal > state.ordinal + 1
         finished = is_followed and self.now() - before.since_ns >= SETTLED_NS
         return Looked(size, True, self.replayed or self.until_idle or finished, before.since_ns)
-
-    def _entry(self, state: FileState, piece: FilePiece) -> Entry:
-        split = Split(
-            self.interface.kind, self.interface.name, state.path, state.ordinal,
-            piece.start, piece.end, piece.options + self._identity(state), piece.bounds,
-        )  # fmt: skip
-        return Entry(split, piece.size, piece.empty)
-
-    def _identity(self, state: FileState) -> Options:
-        """The option by which a reader recognises the file that was looked at."""
-        return ((FILE_OPTION, state.identity),) if state.identity else ()
 
     def _torn(self) -> str | None:
         """The first file with an incomplete record, and its missing part."""

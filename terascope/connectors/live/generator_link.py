@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ import numpy as np
 from terascope.connectors.base import Split
 from terascope.connectors.live.journal import Entry, FileState, Found
 from terascope.connectors.live.link import Link
-from terascope.connectors.live.settings import Speed
+from terascope.connectors.live.settings import PACKET_CLOCK, Speed
 from terascope.connectors.packets.connector import parts
 from terascope.diagnostic import SourceError
 from terascope.files import make_folder, sync
@@ -43,12 +44,10 @@ class GeneratorLink(Link):
     """The lead over the clock: none when live, a little in a paced replay; None: no clock
     paces it."""
     start_ns: int | None = None
-    _chunks: Iterator[Array] | None = None
     _stream: TrafficStream | None = None
-    _rest: Array = field(default_factory=lambda: np.zeros(0, PACKET))
-    _made: int = 0
-    """Chunks that the stream has been drawn to."""
-    _dry: bool = False
+    _seconds: Iterator[Array] = field(default_factory=lambda: iter(()))
+    _next: int = -1
+    """The number of the second that `_seconds` gives next."""
 
     def __post_init__(self) -> None:
         self._wanted: Wanted = parse_words(self.interface.location)
@@ -111,7 +110,7 @@ class GeneratorLink(Link):
             for _ in range(MOST_CHUNKS):
                 if not self._is_due(start, written, reading, ahead):
                     return
-                chunk = self._chunk(written)
+                chunk = self._second(written)
                 if chunk is None:
                     self.exhausted = True
                     return
@@ -131,40 +130,18 @@ class GeneratorLink(Link):
             return written == 0
         return start + (written + 1) * CHUNK_NS <= reading + self.lead_ns
 
-    def _chunk(self, number: int) -> Array | None:
+    def _second(self, number: int) -> Array | None:
         """The packets of a second; None when there are no more seconds."""
-        assert self.start_ns is not None
-        while True:
-            packets = self._until(self.start_ns + (self._made + 1) * CHUNK_NS)
-            if packets is None:
-                return None
-            self._made += 1
-            if self._made > number:
-                return packets
-
-    def _until(self, end_ns: int) -> Array | None:
-        """The packets before a time that were not given yet."""
-        if self._chunks is None:
-            assert self.start_ns is not None
-            self._stream = open_stream(self._wanted.profile(self.start_ns / 1e9))
-            self._chunks = self._stream.chunks()
-        while not self._dry and (not len(self._rest) or self._rest["time"][-1] < end_ns):
-            more = next(self._chunks, None)
-            self._dry = more is None
-            if more is not None:
-                self._rest = np.concatenate([self._rest, more])
-        if self._dry and not len(self._rest):
-            return None
-        cut = int(np.searchsorted(self._rest["time"], end_ns))
-        given, self._rest = self._rest[:cut], self._rest[cut:]
-        return given
+        if self._next != number:  # after a restart, or what was made could not be written
+            self._stream = open_stream(self._wanted.profile(self.begin() / 1e9))
+            self._seconds = islice(seconds(self._stream, self.begin()), number, None)
+        self._next = number + 1
+        return next(self._seconds, None)
 
     def _write(self, number: int, packets: Array) -> Iterator[Found]:
         """Write a second as files, one for each requested link."""
         assert self._stream is not None
-        chosen = [self._wanted.link or 0]
-        if self._wanted.link is None:
-            chosen = list(range(self._links_written))
+        chosen = range(self._links_written) if self._wanted.link is None else [self._wanted.link]
         make_folder(self.spool)
         several = self._stream.profile.links > 1
         for place, link in enumerate(chosen):
@@ -177,20 +154,29 @@ class GeneratorLink(Link):
             writer.write(mine)
             writer.close()
             sync(path)  # on disk before the journal names it
-            yield Found(FileState(str(path), ordinal, closed=True), self._entries(path, ordinal))
+            entries = tuple(self._entries(path, ordinal))
+            yield Found(FileState(str(path), ordinal, closed=True), entries)
 
-    def _entries(self, path: Path, ordinal: int) -> tuple[Entry, ...]:
-        return tuple(
-            Entry(
-                Split(
-                    "pcap", self.interface.name, str(path), ordinal,
-                    part.start, part.end, self.interface.options + part.options, part.bounds,
-                ),
-                part.end - part.start,
-                empty=not part.bounds,
-            )
-            for part in parts(path, self.cuts.for_packets())
-        )  # fmt: skip
+    def _entries(self, path: Path, ordinal: int) -> Iterator[Entry]:
+        own = self.interface
+        for part in parts(path, self.cuts.by_clock(PACKET_CLOCK)):
+            split = Split(
+                "pcap", own.name, str(path), ordinal,
+                part.start, part.end, own.options + part.options, part.bounds,
+            )  # fmt: skip
+            yield Entry(split, part.end - part.start, empty=not part.bounds)
+
+
+def seconds(stream: TrafficStream, end_ns: int) -> Iterator[Array]:
+    """The packets of each second from `end_ns` on."""
+    rest = np.zeros(0, PACKET)
+    for more in chain(stream.chunks(), [None]):  # None: no more follow
+        rest = rest if more is None else np.concatenate([rest, more])
+        while len(rest) and (more is None or rest["time"][-1] >= end_ns + CHUNK_NS):
+            end_ns += CHUNK_NS
+            cut = int(np.searchsorted(rest["time"], end_ns))
+            yield rest[:cut]
+            rest = rest[cut:]
 
 
 def lead_ns(speed: Speed | None) -> int | None:

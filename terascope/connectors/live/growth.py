@@ -1,23 +1,29 @@
-"""The growth of a file: pieces that can be read now, and the position after them.
+"""The growth of a file: the entries that can be read now, and the position after them.
 
-In: a file and its last position. Out: a `Growth`. There is one module for each form of file:
-`captures`, `texts`, `columnar`; `whole_growth` is for all others, which are read once they stop
-growing. The times of rows come from one pass over the clock of a table: a split of whole records
-becomes `FilePiece`s, cut where a record starts, by bytes and by the clock, each with the smallest
-and largest time of its rows.
+In: a file and its last position, as a `Followed`. Out: a `Found`. `captures` is for captures,
+`texts` for CSV and JSON lines; Parquet files and all other kinds are read as a whole, here. The
+times of rows come from one pass over the clock of a table: a range of whole records becomes
+entries, cut where a record starts, by bytes and by the clock, each with the smallest and largest
+time of its rows.
+
+A Parquet file is offered once its footer can be read. For a paced replay, its row groups are cut by
+ranges of the clock: every range reads the whole row group, so there is a limit to how many a group
+is cut into.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from terascope.connectors.base import (
     FILE_SHIFT,
@@ -26,20 +32,36 @@ from terascope.connectors.base import (
     Column,
     Connector,
     Edge,
+    FileFault,
     Options,
+    Range,
     ReadReport,
     Split,
 )
-from terascope.connectors.file_bytes import NO_END, is_gzip, read_chunks
-from terascope.connectors.live.journal import FileState
+from terascope.connectors.file_bytes import NO_END, is_gzip, opened, read_chunks
+from terascope.connectors.file_identity import FILE_OPTION
+from terascope.connectors.live.journal import Entry, FileState, Found
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock
-from terascope.connectors.packets.planning import NO_STEP, CutRule, Cutter, TimedPart, cutting
+from terascope.connectors.packets.planning import NANOSECONDS, CutRule, Cutter, TimedPart, cutting
 from terascope.connectors.packets.words import Ints
+from terascope.connectors.registry import FAULT_OPTION, Interface
+from terascope.connectors.tables.parquet_plan import (
+    Group,
+    GroupRun,
+    RowRange,
+    cut_groups,
+    in_order,
+    read_groups,
+)
 from terascope.files import make_folder, open_file
-from terascope.types import Type
+from terascope.types import INT_MAX, INT_MIN, Type
 
 INCOMPLETE_GZIP: Final = "its gzip stream is not complete"
 INCOMPLETE_PARQUET: Final = "it is not a Parquet file, or not complete"
+OFFSET_MASK: Final = (1 << FILE_SHIFT) - 1
+TIMELESS: Final = -1
+MOST_RANGES: Final = 32
+"""The most ranges of one row group."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +75,20 @@ class Cuts:
 
     def by_clock(self, clock: LinkClock | None) -> CutRule:
         """In ticks of a clock."""
-        target = max(self.split_bytes, 1)
         if clock is None:
-            return CutRule(target, target, NO_STEP)
+            return cutting(self.split_bytes, None)
         if self.piece_ns is not None:
             # However little there is: what waits for more bytes would come late.
-            return CutRule(1, target, max(self.piece_ns // clock.tick_ns, 1))
-        if self.edge is not None and self.edge.column == clock.column:
-            step = self.edge.often or self.edge.step
-            return CutRule(target // 2, target + target // 2, max(step, 0))
-        return CutRule(target, target, NO_STEP)
-
-    def for_packets(self) -> CutRule:
-        """For captures, whose planner has all clocks of packets."""
-        if self.piece_ns is not None:
-            return self.by_clock(PACKET_CLOCK)
-        return cutting(self.split_bytes, self.edge)
+            return CutRule(1, max(self.split_bytes, 1), max(self.piece_ns // clock.tick_ns, 1))
+        ticks = NANOSECONDS if clock is PACKET_CLOCK else {clock.column: 1}
+        return cutting(self.split_bytes, self.edge, ticks)
 
 
 @dataclass(frozen=True)
 class Followed:
     """A file that is looked at."""
 
-    interface: str
-    connector: Connector
-    options: Options
+    interface: Interface
     clock: LinkClock | None
     cuts: Cuts
     state: FileState
@@ -94,63 +105,86 @@ class Followed:
     def path(self) -> Path:
         return Path(self.state.path)
 
-    def split(self, start: int, end: int, options: Options) -> Split:
+    @property
+    def connector(self) -> Connector:
+        return self.interface.connector
+
+    @property
+    def position(self) -> int:
+        """The first byte that was not read yet."""
+        return self.state.position
+
+    def split(self, part: Range) -> Split:
         """A range of the file as a reader takes it."""
+        own, state = self.interface, self.state
+        options = own.options + part.options
         return Split(
-            self.connector.kind, self.interface, self.state.path, self.state.ordinal,
-            start, end, options,
+            own.kind, own.name, state.path, state.ordinal,
+            part.start, part.end, options, part.bounds,
         )  # fmt: skip
 
+    def entry(self, part: Range, size: int | None = None, empty: bool = False) -> Entry:
+        """A range as the journal has it, with the identity by which a reader recognises the file;
+        without a size, its length is the size.
+        """
+        if self.state.identity:
+            part = replace(part, options=(*part.options, (FILE_OPTION, self.state.identity)))
+        return Entry(self.split(part), part.end - part.start if size is None else size, empty)
 
-@dataclass(frozen=True)
-class FilePiece:
-    """A piece that becomes a split."""
+    def found(
+        self,
+        position: int,
+        entries: Iterable[Entry] = (),
+        carried: Options = (),
+        closed: bool = False,
+        torn: str | None = None,
+    ) -> Found:
+        """The entries up to a position."""
+        state = replace(self.state, position=position, carried=carried, closed=closed)
+        return Found(state, tuple(entries), torn)
 
-    start: int
-    end: int
-    options: Options
-    bounds: Bounds
-    size: int
-    empty: bool = False
+    def nothing(self, torn: str | None = None) -> Found:
+        """No entry, yet."""
+        return self.found(self.position, carried=self.state.carried, torn=torn)
+
+    def whole(self, bounds: Bounds = (), empty: bool = False) -> Found:
+        """All of the file in one entry, after which nothing of it is read."""
+        return self.found(
+            self.size, [self.entry(Range(0, self.size, (), bounds), empty=empty)], closed=True
+        )
+
+    def unusable(self, fault: FileFault, position: int) -> Found:
+        """An entry whose reader counts and names the file."""
+        entry = self.entry(Range(0, 0, ((FAULT_OPTION, fault.value),)), self.size, empty=True)
+        return self.found(position, [entry], closed=True)
 
 
-@dataclass(frozen=True)
-class Growth:
-    """The result of a look at a file."""
-
-    pieces: tuple[FilePiece, ...]
-    position: int
-    carried: Options = ()
-    closed: bool = False
-    torn: str | None = None
-    """The missing part of an incomplete record, if there is one."""
-
-
-OFFSET_MASK = (1 << FILE_SHIFT) - 1
-TIMELESS = -1
-
-
-def timed_pieces(file: Followed, split: Split) -> list[FilePiece]:
+def timed_entries(file: Followed, whole: Range) -> Iterator[Entry]:
     """A range of whole records in pieces of about the requested size."""
-    cutter = Cutter(file.cuts.by_clock(file.clock), split.start)
-    found: list[FilePiece] = []
-    odd: list[Ints] = []
-    for offsets, times in offsets_and_times(file, split):
-        odd.append(offsets[times == TIMELESS])
+    cutter = Cutter(file.cuts.by_clock(file.clock), whole.start)
+    parts: list[TimedPart] = []
+    odd = [np.empty(0, np.int64)]
+    for offsets, times in offsets_and_times(file, whole):
         timed = times != TIMELESS
-        parts = cutter.parts(offsets[timed], times[timed])
-        found += [piece(file, split, part) for _, part in parts]
-    found.append(piece(file, split, cutter.last(split.end)))
-    timeless = np.concatenate([*odd, np.empty(0, np.int64)])
-    return [without_times(p) if holds(p, timeless) else p for p in found]
+        odd.append(offsets[~timed])
+        parts += [part for _, part in cutter.parts(offsets[timed], times[timed])]
+    timeless = np.concatenate(odd)
+    for part in [*parts, cutter.last(whole.end)]:
+        first, last = np.searchsorted(timeless, [part.start, part.end])
+        bounds: Bounds = ()
+        if file.clock is not None and not part.is_empty and first == last:
+            bounds = ((file.clock.column, part.smallest, part.largest),)
+        # Nothing can be said of a piece that has a row without a time.
+        empty = part.is_empty and bool(first == last)
+        yield file.entry(Range(part.start, part.end, (), bounds), empty=empty)
 
 
-def offsets_and_times(file: Followed, split: Split) -> Iterator[tuple[Ints, Ints]]:
+def offsets_and_times(file: Followed, whole: Range) -> Iterator[tuple[Ints, Ints]]:
     """The start and the time of each record; TIMELESS for none, 0 for all without a clock."""
     columns = [Column(POSITION, Type.LLONG)]
     if file.clock is not None:
         columns.append(clock_column(file.clock))
-    for batch in file.connector.read(split, columns, ReadReport()):
+    for batch in file.connector.read(file.split(whole), columns, ReadReport()):
         offset = batch.column(0).to_numpy() & OFFSET_MASK
         if file.clock is None:
             yield offset, np.zeros(len(offset), np.int64)
@@ -163,65 +197,88 @@ def clock_column(clock: LinkClock) -> Column:
     return Column(clock.column, Type.LLONG, clock.unit)
 
 
-def piece(file: Followed, split: Split, part: TimedPart) -> FilePiece:
-    """A piece with the bounds of its clock, if there is one."""
-    bounds: Bounds = ()
-    if file.clock is not None and not part.is_empty:
-        bounds = ((file.clock.column, part.smallest, part.largest),)
-    size = part.end - part.start
-    return FilePiece(part.start, part.end, split.options, bounds, size, empty=part.is_empty)
-
-
-def holds(piece: FilePiece, offsets: Ints) -> bool:
-    """Whether a record at one of the offsets, which are in order, is in the piece."""
-    first, last = np.searchsorted(offsets, [piece.start, piece.end])
-    return bool(first < last)
-
-
-def without_times(piece: FilePiece) -> FilePiece:
-    """A piece with a row that has no time: nothing can be said of it."""
-    return FilePiece(piece.start, piece.end, piece.options, (), piece.size)
-
-
-def clock_bounds(file: Followed, split: Split) -> tuple[int, int] | None:
-    """The smallest and largest time of a split; None when a row has none, or there are no rows."""
-    if file.clock is None:
-        return None
-    low: int | None = None
-    high = 0
-    for batch in file.connector.read(split, [clock_column(file.clock)], ReadReport()):
+def with_clock_bounds(file: Followed, part: Range) -> Range:
+    """A range with the bounds of its clock, which are read if they are not known. It has none when
+    a row has no time, or there are no rows.
+    """
+    clock = file.clock
+    if clock is None or any(name == clock.column for name, _, _ in part.bounds):
+        return part
+    low, high = INT_MAX, -1
+    for batch in file.connector.read(file.split(part), [clock_column(clock)], ReadReport()):
         held: pa.Array = batch.column(0)
         if held.null_count:
-            return None
+            return part
         ends = pc.min_max(held).as_py()
-        low = ends["min"] if low is None else min(low, ends["min"])
-        high = max(high, ends["max"])
-    return None if low is None or low < 0 else (low, high)
+        low, high = min(low, ends["min"]), max(high, ends["max"])
+    if not 0 <= low <= high:
+        return part
+    return replace(part, bounds=(*part.bounds, (clock.column, low, high)))
 
 
-def with_clock_bounds(file: Followed, piece: FilePiece) -> FilePiece:
-    """A piece with the bounds of its clock, which are read if they are not known."""
-    clock = file.clock
-    if clock is None or piece.empty or any(name == clock.column for name, _, _ in piece.bounds):
-        return piece
-    found = clock_bounds(file, file.split(piece.start, piece.end, piece.options))
-    if found is None:
-        return piece
-    return replace(piece, bounds=(*piece.bounds, (clock.column, *found)))
-
-
-def whole_growth(file: Followed) -> Growth:
+def whole_growth(file: Followed) -> Found:
     """All of a file, once it has stopped growing: for kinds that have no growth of their own."""
     if not (file.settled or file.ended):
-        return Growth((), 0, torn="it may still grow")
-    cuts, options = file.cuts, dict(file.options)
-    found = list(file.connector.ranges(file.path, options, cuts.split_bytes, cuts.edge))
-    size = file.size // max(len(found), 1)
-    pieces = (
-        FilePiece(part.start, part.end, file.options + part.options, part.bounds, size)
-        for part in found
-    )
-    return Growth(tuple(with_clock_bounds(file, one) for one in pieces), file.size, closed=True)
+        return file.nothing("it may still grow")
+    cuts, options = file.cuts, dict(file.interface.options)
+    parts = list(file.connector.ranges(file.path, options, cuts.split_bytes, cuts.edge))
+    size = file.size // max(len(parts), 1)
+    entries = [file.entry(with_clock_bounds(file, part), size) for part in parts]
+    return file.found(file.size, entries, closed=True)
+
+
+def columnar_growth(file: Followed) -> Found:
+    """All of a Parquet file, or nothing yet."""
+    if not file.size:
+        return file.whole(empty=True) if file.ended else file.nothing()
+    try:
+        with opened(file.path) as raw:
+            groups = read_groups(pq.ParquetFile(raw))
+    except (pa.ArrowException, OSError):
+        if not file.final:
+            return file.nothing(INCOMPLETE_PARQUET)
+        return file.unusable(FileFault.NOT_PARQUET, file.size)
+    entries = []
+    for run in runs_of(file, groups):
+        part, size = run.as_range(groups), run_bytes(groups, run)
+        empty = part.start == part.end
+        entries.append(
+            file.entry(part if empty else with_clock_bounds(file, part), size, empty=empty)
+        )
+    return file.found(file.size, entries, closed=True)
+
+
+def runs_of(file: Followed, groups: Sequence[Group]) -> Sequence[GroupRun]:
+    """Runs of row groups, or for a paced replay the ranges of each."""
+    cuts = file.cuts
+    if cuts.piece_ns is None or file.clock is None:
+        return cut_groups(groups, cuts.split_bytes, cuts.edge)
+    if not in_order(groups, file.clock.column):
+        return cut_groups(groups, 1, None)
+    step = max(cuts.piece_ns // file.clock.tick_ns, 1)
+    return list(ranges_of(groups, file.clock.column, step))
+
+
+def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[GroupRun]:
+    """Every row group cut where `step` of the column ends, into few enough ranges."""
+    for number, group in enumerate(groups):
+        low, high = group.bounds[column]
+        wide = step * -(-(high // step - low // step + 1) // MOST_RANGES)
+        starts = [INT_MIN, *range((low // wide + 1) * wide, high + 1, wide), INT_MAX + 1]
+        for first, following in pairwise(starts):
+            own = RowRange(column, first, following - 1)
+            yield GroupRun(number, number + 1, None if own.is_all else own)
+
+
+def run_bytes(groups: Sequence[Group], run: GroupRun) -> int:
+    """About the bytes of a run: of a range, its share of the time of its row groups."""
+    whole = sum(group.size for group in groups[run.start : run.end])
+    if run.range is None:
+        return whole
+    held = [group.bounds[run.range.column] for group in groups[run.start : run.end]]
+    low, high = min(one[0] for one in held), max(one[1] for one in held)
+    first, last = max(run.range.first, low), min(run.range.last, high)
+    return whole * (last + 1 - first) // (high + 1 - low)
 
 
 def unpacked(path: Path, ordinal: int, spool: Path) -> Path | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -39,19 +39,12 @@ class Entry:
             return None
         return held[0] * clock.tick_ns, held[1] * clock.tick_ns
 
-    def to_json(self) -> list[Any]:
-        """A list, in the order of the fields."""
-        s = self.split
-        return [
-            s.kind, s.path, s.ordinal, s.start, s.end, s.options, s.bounds, self.size, self.empty
-        ]  # fmt: skip
-
-
-def entry_from_json(link: str, held: list[Any]) -> Entry:
-    """Back from JSON; a link has all its splits under its own name."""
-    kind, path, ordinal, start, end, options, bounds, size, empty = held
-    options, bounds = tuple(map(tuple, options)), tuple(map(tuple, bounds))
-    return Entry(Split(kind, link, path, ordinal, start, end, options, bounds), size, empty)
+    @staticmethod
+    def from_json(held: list[Any]) -> Entry:
+        """Back from the tuple of the fields, as JSON has it."""
+        (*place, options, bounds), size, empty = held
+        place += [tuple(map(tuple, options)), tuple(map(tuple, bounds))]
+        return Entry(Split(*place), size, empty)
 
 
 @dataclass(frozen=True)
@@ -69,15 +62,11 @@ class FileState:
     identity: str = ""
     """The identity of the file, whatever its path holds later (`connectors.file_identity`)."""
 
-    def to_json(self) -> list[Any]:
-        """A list, in the order of the fields."""
-        return list(astuple(self))
-
-
-def file_from_json(held: list[Any]) -> FileState:
-    """Back from JSON."""
-    path, ordinal, position, carried, closed, *identity = held
-    return FileState(path, ordinal, position, tuple(map(tuple, carried)), closed, *identity)
+    @staticmethod
+    def from_json(held: list[Any]) -> FileState:
+        """Back from the tuple of the fields, as JSON has it."""
+        path, ordinal, position, carried, closed, identity = held
+        return FileState(path, ordinal, position, tuple(map(tuple, carried)), closed, identity)
 
 
 @dataclass(frozen=True)
@@ -86,6 +75,9 @@ class Found:
 
     file: FileState
     entries: tuple[Entry, ...] = ()
+    torn: str | None = None
+    """What is missing at the end of the file, if its last record is not complete; the journal does
+    not hold it."""
 
 
 FILE_NAME: Final = "journal.jsonl"
@@ -146,10 +138,9 @@ class Journal:
         """Write the findings of each link, in that order: a path alone is a file that is gone.
         Returns when it is on disk.
         """
-        lines: list[dict[str, Any]] = []
-        for name, each in found.items():
-            lines += [_line(name, one) for one in each]
-        lines += [{"mark": mark, "value": value} for mark, value in (marks or {}).items()]
+        lines = [_line(name, one) for name, each in found.items() for one in each]
+        if marks:
+            lines.append({"bases": {}, "marks": dict(marks)})
         if not lines:
             return
         self._write(lines)
@@ -164,8 +155,7 @@ class Journal:
             del link.entries[:here]
             link.base += here
         self.marks |= marks
-        needed = sum(1 + len(link.files) + len(link.entries) for link in self.links.values())
-        if self._weight > 2 * needed + MOST_WEIGHT:
+        if self._weight > 2 * self._needed_weight() + MOST_WEIGHT:
             self._write_again()
         else:
             bases = {name: link.base for name, link in self.links.items()}
@@ -199,42 +189,41 @@ class Journal:
 
     def _take(self, line: dict[str, Any]) -> None:
         """Apply a line."""
-        self._weight += 1 + len(line.get("splits", ()))
+        self._weight += 1 + len(line.get("entries", ()))
         match line:
-            case {"link": name, "file": state, "splits": splits}:
-                link, file = self.link(name), file_from_json(state)
+            case {"link": name, "file": state, "entries": entries}:
+                link, file = self.link(name), FileState.from_json(state)
                 link.files[file.path] = file
                 link.next_ordinal = max(link.next_ordinal, file.ordinal + 1)
-                link.entries += [entry_from_json(name, one) for one in splits]
+                link.entries += map(Entry.from_json, entries)
             case {"link": name, "gone": path}:
                 self.link(name).files.pop(path, None)
-            case {"link": name, "base": base, "next_ordinal": ordinal}:
-                self.links[name] = LinkJournal(base, next_ordinal=ordinal)
-            case {"link": name, "waiting": splits}:
-                self.link(name).entries += [entry_from_json(name, one) for one in splits]
+            case {"link": name, "base": base, "entries": entries, "next_ordinal": ordinal}:
+                self.links[name] = LinkJournal(
+                    base, list(map(Entry.from_json, entries)), next_ordinal=ordinal
+                )
             case {"bases": bases, "marks": marks}:
                 for name, base in bases.items():
                     link = self.link(name)
                     del link.entries[: max(base - link.base, 0)]
                     link.base = max(base, link.base)
                 self.marks |= marks
-            case {"mark": mark, "value": value}:
-                self.marks[mark] = value
             case _:
                 raise SourceError(f"'{self._path}' is not a journal that this version reads")
 
-    def _needed(self) -> Iterator[dict[str, Any]]:
-        """The lines of the present state."""
-        for name, link in self.links.items():
-            yield {"link": name, "base": link.base, "next_ordinal": link.next_ordinal}
-            for file in link.files.values():
-                yield {"link": name, "file": file.to_json(), "splits": []}
-            yield from ({"link": name, "waiting": [entry.to_json()]} for entry in link.entries)
-        for mark, value in self.marks.items():
-            yield {"mark": mark, "value": value}
-
     def _write_again(self) -> None:
-        lines = list(self._needed())
+        """Write the present state alone."""
+        lines: list[dict[str, Any]] = [{"bases": {}, "marks": self.marks}]
+        for name, link in self.links.items():
+            lines.append(
+                {
+                    "link": name,
+                    "base": link.base,
+                    "entries": [astuple(entry) for entry in link.entries],
+                    "next_ordinal": link.next_ordinal,
+                }
+            )
+            lines += [_line(name, Found(file)) for file in link.files.values()]
         fresh = self._path.with_suffix(".new")
         with open_file(fresh, "wb") as file:
             file.write(_encoded(lines))
@@ -242,14 +231,17 @@ class Journal:
             os.fsync(file.fileno())
         fresh.replace(self._path)
         sync(self._folder)
-        self._weight = len(lines)
+        self._weight = self._needed_weight()
+
+    def _needed_weight(self) -> int:
+        return sum(1 + len(link.files) + len(link.entries) for link in self.links.values())
 
 
 def _line(name: str, found: Found | str) -> dict[str, Any]:
     if isinstance(found, str):
         return {"link": name, "gone": found}
-    splits = [entry.to_json() for entry in found.entries]
-    return {"link": name, "file": found.file.to_json(), "splits": splits}
+    entries = [astuple(entry) for entry in found.entries]
+    return {"link": name, "file": astuple(found.file), "entries": entries}
 
 
 def _encoded(lines: Iterable[dict[str, Any]]) -> bytes:

@@ -76,24 +76,11 @@ class Offset:
     @staticmethod
     def from_json(held: Mapping[str, Any]) -> Offset:
         """Back from the plain dict."""
-        links = {
-            name: LinkOffset(
-                int(link["count"]),
-                link["quiet_ns"],
-                {column: (int(low), int(high)) for column, (low, high) in link["seen"].items()},
-                bool(link["begun"]),
-                # Offsets that say nothing of it are of sources that the wall clock moved.
-                link.get("is_replay", False if link["begun"] else None),
-                link.get("alive_ns"),
-                link.get("is_away", False),
-                link.get("is_left_behind", False),
-            )
-            for name, link in held["links"].items()
-        }
-        return Offset(
-            links, int(held["tick"]), int(held["now_ns"]), bool(held["ended"]),
-            int(held.get("arrived_ns", 0)),
-        )  # fmt: skip
+        links = {}
+        for name, link in held["links"].items():
+            seen = {column: (low, high) for column, (low, high) in link["seen"].items()}
+            links[name] = LinkOffset(**{**link, "seen": seen})
+        return Offset(**{**held, "links": links})
 
 
 @dataclass(kw_only=True)

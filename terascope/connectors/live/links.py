@@ -21,19 +21,20 @@ from threading import RLock
 from typing import Any, Final
 
 from terascope.connectors.base import Edge, FileFault, Split, find_files
-from terascope.connectors.live.admission import (
-    NEVER,
-    UNKNOWN,
-    LinkTimeline,
-    PendingLink,
-    admit,
-    in_order_of_time,
-)
 from terascope.connectors.live.file_link import FileLink
 from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import Found, Journal
 from terascope.connectors.live.link import Link, LinkState, Offset
-from terascope.connectors.live.progress import LinkProgress, is_away
+from terascope.connectors.live.progress import (
+    NEVER,
+    UNKNOWN,
+    LinkProgress,
+    LinkTimeline,
+    PendingLink,
+    admit,
+    in_order_of_time,
+    is_away,
+)
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings, Speed
 from terascope.connectors.registry import GENERATE, Interface, unusable
 from terascope.diagnostic import SourceError

@@ -1,7 +1,9 @@
-"""Progress: the offset that follows from admitted entries, and the watermarks of the links.
+"""Progress: the entries that the next micro-batch reads, and the offset after them.
 
-In: the offset before, the taken entries, and the clock. Out: the offset after: counts, bounds of
-columns, the watermarks of links, and whether the stream has ended.
+In: the offset before, the pending entries of each link, and the clock. Out: the number of entries
+to take from each link, and the offset after: counts, bounds of columns, the watermarks of links,
+and whether the stream has ended. The entry with the smallest first time goes first, so that no link
+runs ahead of the others, until the bytes of the micro-batch are enough.
 
 Which clock moves the watermark of a followed source, the wall clock or its own? The wall clock
 moves the watermark of a silent live source: nothing older will come. That is wrong of a source that
@@ -20,91 +22,159 @@ limit.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from terascope.connectors.live.admission import NEVER, PendingLink, seen_with
-from terascope.connectors.live.journal import Entry
+import numpy as np
+
+from terascope.connectors.live.journal import Entry, LinkJournal
 from terascope.connectors.live.link import Link, LinkOffset, Offset, Seen
 from terascope.connectors.live.settings import LinkClock, LiveSettings
+from terascope.connectors.packets.words import Ints
+
+NEVER: Final = (1 << 63) - 1
+UNKNOWN: Final = -1
 
 
-def decided(
-    before: LinkOffset,
-    name: str,
-    taken: Sequence[Entry],
-    is_drained: bool,
-    now_ns: int,
-    clock: LinkClock | None,
-    settings: LiveSettings,
-) -> bool | None:
-    """Whether a followed source is a replay after it has given `taken`."""
-    if before.is_replay is False or settings.speed is not None:
-        return before.is_replay
-    if name in settings.replays:
-        return True
-    if settings.replay_limit_ns is None:
-        return False
-    times = [held for entry in taken if (held := entry.times_ns(clock)) is not None]
-    if not times or clock is None:
-        return before.is_replay
-    near = settings.skew_ns + max(settings.heartbeat_ns, clock.tick_ns)
-    if is_drained and abs(now_ns - max(last for _, last in times)) <= near:
-        return False
-    if before.is_replay is None:
-        first = min(first for first, _ in times)
-        return abs(now_ns - first) > settings.skew_ns + settings.replay_limit_ns
-    return True
+def no_times() -> Ints:
+    return np.empty(0, np.int64)
+
+
+@dataclass
+class LinkTimeline:
+    """The times of the entries of a link that the journal still has."""
+
+    clock: LinkClock | None
+    base: int = 0
+    low: Ints = field(default_factory=no_times)
+    """First time of each; NEVER when it has no tuples, UNKNOWN when nothing is known."""
+    high: Ints = field(default_factory=no_times)
+    order: Ints = field(default_factory=no_times)
+    """The order of admission: the first time of each, but no smaller than the entry's before."""
+    due: Ints = field(default_factory=no_times)
+    """The largest time of each entry and of all before it."""
+    oldest: Ints = field(default_factory=no_times)
+    """The smallest time of each entry and of all after it."""
+
+    def follow(self, journal: LinkJournal) -> None:
+        """Add the new entries of the journal, and drop those that it has dropped."""
+        gone = journal.base - self.base
+        new = journal.entries[max(len(self.low) - gone, 0) :]
+        if not gone and not new:
+            return
+        self.base = journal.base
+        times = [self._times(entry) for entry in new]
+        fresh = np.array(times, np.int64).reshape(-1, 2)
+        self.low = np.concatenate([self.low[gone:], fresh[:, 0]])
+        self.high = np.concatenate([self.high[gone:], fresh[:, 1]])
+        known = np.where(self.low == NEVER, UNKNOWN, self.low)
+        self.order = np.maximum.accumulate(known)
+        self.due = np.maximum.accumulate(self.high)
+        self.oldest = np.minimum.accumulate(self.low[::-1])[::-1]
+
+    def _times(self, entry: Entry) -> tuple[int, int]:
+        times = entry.times_ns(self.clock)
+        if times is not None:
+            return times
+        return (NEVER, UNKNOWN) if entry.empty else (UNKNOWN, UNKNOWN)
+
+    def oldest_after(self, count: int) -> int:
+        """The first time of the entries that are not among the first `count`; NEVER of none."""
+        place = count - self.base
+        return int(self.oldest[place]) if place < len(self.oldest) else NEVER
+
+
+@dataclass
+class PendingLink:
+    """A link, and how many of its entries are admitted."""
+
+    journal: LinkJournal
+    timeline: LinkTimeline
+    count: int
+
+    def next_start(self, until_ns: int | None) -> int | None:
+        """When the next entry starts; None when there is none that is due."""
+        place = self.count - self.journal.base
+        if place >= len(self.journal.entries):
+            return None
+        if until_ns is not None and int(self.timeline.due[place]) > until_ns:
+            return None
+        return int(self.timeline.order[place])
+
+    def take(self) -> Entry:
+        """The next entry."""
+        self.count += 1
+        return self.journal.entries[self.count - 1 - self.journal.base]
+
+    @property
+    def next_size(self) -> int:
+        return self.journal.entries[self.count - self.journal.base].size
+
+
+def admit(
+    links: Mapping[str, PendingLink], most_bytes: int, until_ns: int | None
+) -> dict[str, list[Entry]]:
+    """Move the counts of the links on, as far as the bytes allow and, in a paced replay, entries
+    are due at `until_ns`; return the taken entries.
+    """
+    taken: dict[str, list[Entry]] = {name: [] for name in links}
+    queue = [
+        (start, name)
+        for name, link in links.items()
+        if (start := link.next_start(until_ns)) is not None
+    ]
+    heapq.heapify(queue)
+    total = 0
+    while queue:
+        _, name = heapq.heappop(queue)
+        link = links[name]
+        if total and total + link.next_size > most_bytes:
+            break
+        # An empty split counts too, or a batch could have any number of them.
+        total += max(link.next_size, 1)
+        taken[name].append(link.take())
+        if (start := link.next_start(until_ns)) is not None:
+            heapq.heappush(queue, (start, name))
+    return taken
+
+
+def seen_with(before: LinkOffset, taken: Sequence[Entry]) -> Seen:
+    """The bounds of the columns over all admitted entries, these included."""
+    seen, begun = dict(before.seen), before.begun
+    for entry in taken:
+        if entry.empty:
+            continue
+        bounds = {name: (low, high) for name, low, high in entry.split.bounds}
+        held = seen if begun else bounds
+        seen = {
+            name: (min(low, bounds[name][0]), max(high, bounds[name][1]))
+            for name, (low, high) in held.items()
+            if name in bounds
+        }
+        begun = True
+    return seen
+
+
+def in_order_of_time(
+    entries: Mapping[str, Sequence[Entry]], clocks: Mapping[str, LinkClock | None]
+) -> list[Entry]:
+    """Entries of several links by their first times; those of one link stay in their order."""
+    placed = []
+    for name, held in entries.items():
+        latest = UNKNOWN
+        for place, entry in enumerate(held):
+            times = entry.times_ns(clocks[name])
+            latest = max(latest, times[0] if times else UNKNOWN)
+            placed.append((latest, name, place, entry))
+    placed.sort(key=lambda one: one[:3])
+    return [entry for _, _, _, entry in placed]
 
 
 def is_away(link: Link) -> bool:
     """Whether a source cannot be read at all."""
     return link.stalled is not None and link.holds_back
-
-
-def last_alive(
-    before: LinkOffset,
-    link: Link,
-    pending: PendingLink,
-    gave: bool,
-    is_replay: bool | None,
-    now_ns: int,
-) -> int:
-    """When a source was last known to be there; a replay shows that by giving something."""
-    is_pending = pending.count < pending.journal.count
-    if not is_away(link) and (not is_replay or gave or is_pending):
-        return now_ns
-    return now_ns if before.alive_ns is None else before.alive_ns
-
-
-def live_partners(
-    name: str, links: Mapping[str, LinkOffset], settings: LiveSettings
-) -> Iterable[str]:
-    """The sources combined with this one whose watermarks the wall clock moves."""
-    partners = links.keys() if settings.partners is None else settings.partners.get(name, ())
-    return [
-        other
-        for other in partners
-        if other != name and other in links and links[other].begun and not links[other].is_replay
-    ]
-
-
-def is_left_behind(
-    name: str, links: Mapping[str, LinkOffset], now_ns: int, settings: LiveSettings
-) -> bool:
-    """Whether others go on without a source that was not alive for the liveness limit."""
-    alive, limit = links[name].alive_ns, settings.liveness_of(name)
-    if alive is None or limit is None or now_ns - alive < limit:
-        return False
-    return bool(live_partners(name, links, settings))
-
-
-def follows_the_wall(name: str, links: Mapping[str, LinkOffset], settings: LiveSettings) -> bool:
-    """Whether silence of a source that can be read moves its watermark by the wall clock."""
-    link = links[name]
-    if link.is_replay is not None or link.begun or settings.speed is not None:
-        return not link.is_replay
-    return bool(live_partners(name, links, settings))
 
 
 @dataclass(frozen=True)
@@ -145,7 +215,7 @@ class LinkProgress:
             for name, link in pending.items()
         }
         # Whether the wall clock moves a watermark depends on the other links.
-        left = {name: is_left_behind(name, links, beat_ns, self.settings) for name in links}
+        left = {name: self._is_left_behind(name, links, beat_ns) for name in links}
         links = {name: replace(link, is_left_behind=left[name]) for name, link in links.items()}
         quiet = {name: self._quiet(name, links, link, now) for name, link in pending.items()}
         links = {name: replace(link, quiet_ns=quiet[name]) for name, link in links.items()}
@@ -163,15 +233,61 @@ class LinkProgress:
         """The offset of a link, still with its old watermark."""
         link = self.links[name]
         gave = any(not entry.empty for entry in taken)
-        drained = pending.count == pending.journal.count and not link.holds_back
-        is_replay = decided(
-            before, name, taken, drained, now, self.clocks[name], self.settings
-        )  # fmt: skip
-        alive = last_alive(before, link, pending, gave, is_replay, now)
+        is_pending = pending.count < pending.journal.count
+        is_drained = not is_pending and not link.holds_back
+        is_replay = self._is_replay(name, before, taken, is_drained, now)
+        # When it was last known to be there; a replay shows that by giving something.
+        is_alive = not is_away(link) and (not is_replay or gave or is_pending)
+        alive = now if is_alive or before.alive_ns is None else before.alive_ns
         begun = before.begun or gave
         return LinkOffset(
             pending.count, before.quiet_ns, seen, begun, is_replay, alive, is_away(link)
-        )  # fmt: skip
+        )
+
+    def _is_replay(
+        self, name: str, before: LinkOffset, taken: Sequence[Entry], is_drained: bool, now_ns: int
+    ) -> bool | None:
+        """Whether a followed source is a replay after it has given `taken`."""
+        settings, clock = self.settings, self.clocks[name]
+        if before.is_replay is False or settings.speed is not None:
+            return before.is_replay
+        if name in settings.replays:
+            return True
+        if settings.replay_limit_ns is None:
+            return False
+        times = [held for entry in taken if (held := entry.times_ns(clock)) is not None]
+        if not times or clock is None:
+            return before.is_replay
+        near = settings.skew_ns + max(settings.heartbeat_ns, clock.tick_ns)
+        if is_drained and abs(now_ns - max(last for _, last in times)) <= near:
+            return False
+        if before.is_replay is None:
+            first = min(first for first, _ in times)
+            return abs(now_ns - first) > settings.skew_ns + settings.replay_limit_ns
+        return True
+
+    def _has_live_partners(self, name: str, links: Mapping[str, LinkOffset]) -> bool:
+        """Whether the wall clock moves the watermark of a source that is combined with this one."""
+        own = self.settings.partners
+        partners: Iterable[str] = links if own is None else own.get(name, ())
+        return any(
+            other != name and other in links and links[other].begun and not links[other].is_replay
+            for other in partners
+        )
+
+    def _is_left_behind(self, name: str, links: Mapping[str, LinkOffset], now_ns: int) -> bool:
+        """Whether others go on without a source that was not alive for the liveness limit."""
+        alive, limit = links[name].alive_ns, self.settings.liveness_of(name)
+        if alive is None or limit is None or now_ns - alive < limit:
+            return False
+        return self._has_live_partners(name, links)
+
+    def _follows_the_wall(self, name: str, links: Mapping[str, LinkOffset]) -> bool:
+        """Whether silence of a source that can be read moves its watermark by the wall clock."""
+        link = links[name]
+        if link.is_replay is not None or link.begun or self.settings.speed is not None:
+            return not link.is_replay
+        return self._has_live_partners(name, links)
 
     def _data_time(
         self,
@@ -204,7 +320,7 @@ class LinkProgress:
             looked = now  # nothing comes to what is replayed
         if links[name].is_left_behind:
             looked = now
-        elif not follows_the_wall(name, links, self.settings):
+        elif not self._follows_the_wall(name, links):
             return before
         if not beat or looked is None:
             return before

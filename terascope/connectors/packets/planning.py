@@ -12,7 +12,7 @@ of what reading costs, and sees every time on its way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -129,12 +129,14 @@ NANOSECONDS: Final = {"time": SECOND, "timestamp": 1}
 """The clocks of packets, by the length of their ticks."""
 
 
-def cutting(target_bytes: int, edge: Edge | None) -> CutRule:
-    """The rule for cutting at a target size, with or without an edge."""
+def cutting(
+    target_bytes: int, edge: Edge | None, ticks: Mapping[str, int] = NANOSECONDS
+) -> CutRule:
+    """The rule for cutting at a target size, with or without an edge of a column of `ticks`."""
     target = max(target_bytes, 1)
     step = NO_STEP
-    if edge is not None and edge.column in NANOSECONDS:
-        step = (edge.often or edge.step) * NANOSECONDS[edge.column]
+    if edge is not None and edge.column in ticks:
+        step = (edge.often or edge.step) * ticks[edge.column]
     if not 0 < step <= LARGEST:
         return CutRule(target, target, NO_STEP)
     return CutRule(target // 2, target + target // 2, step)

@@ -9,7 +9,7 @@ without being held.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -129,28 +129,34 @@ class RecordReader:
     arrays: Arrays
     max_record: int
     report: ReadReport
-    _skipping: bool = field(default=False, init=False)
+    position: int = 0
+    """The end of the last whole record."""
 
-    def read(self, chunks: Iterable[bytes], offset: int) -> Iterator[Scanned]:
-        """Every record of the chunks, whose first byte is at `offset` of the unpacked file."""
+    def read(self, chunks: Iterable[bytes], offset: int, final: bool = True) -> Iterator[Scanned]:
+        """Every record of the chunks, whose first byte is at `offset` of the unpacked file. The
+        last one need not end in a line feed if they are `final`.
+        """
         rest = b""
+        skipping = False
         for chunk in chunks:
-            if self._skipping:
+            if skipping:
                 skipped = chunk.find(LF) + 1 or len(chunk)
-                self._skipping = chunk[skipped - 1] != LF
+                skipping = chunk[skipped - 1] != LF
                 chunk = chunk[skipped:]
                 offset += skipped
             block = rest + chunk
             used = yield from self._scan_block(block, offset, final=False)
             offset += used
             rest = block[used:]
+            self.position = self.position if skipping else offset
             if len(rest) > self.max_record + 1:
                 # No line ends in it, or the scanner would have cut it there: go to the next.
                 self.report.malformed[reason_of(TOO_LONG)] += 1
-                self._skipping = True
+                skipping = True
                 offset += len(rest)
                 rest = b""
-        yield from self._scan_block(rest, offset, final=True)
+        if final:
+            yield from self._scan_block(rest, offset, final=True)
 
     def _scan_block(self, block: bytes, base: int, final: bool) -> Generator[Scanned, None, int]:
         """Yield the records of a block, return how many of its bytes they take."""
