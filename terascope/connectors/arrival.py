@@ -46,17 +46,6 @@ def arrived(splits: Iterable[Split], columns: Iterable[Column], at_ns: int) -> l
     ]
 
 
-def arrival_ns(split: Split) -> int:
-    """When the tuples of a split arrived."""
-    return int(dict(split.options)[ARRIVAL_OPTION])
-
-
-def without_arrival(split: Split) -> Split:
-    """A split as its connector reads it."""
-    kept = tuple(option for option in split.options if option[0] != ARRIVAL_OPTION)
-    return split if len(kept) == len(split.options) else replace(split, options=kept)
-
-
 def held_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that the connector reads: one at least, because the number of tuples is that of
     its values.

@@ -233,15 +233,16 @@ class Connector(Protocol):
         options: Mapping[str, str],
         target_bytes: int,
         edge: Edge | None = None,
+        first: int = 0,
     ) -> list[Split]:
-        """The ranges of all files, each with its file's path and number."""
+        """The ranges of all files, each with its file's path and number, from `first` on."""
         given = tuple(sorted(options.items()))
         return [
             Split(
                 self.kind, interface, str(path), ordinal,
                 part.start, part.end, given + part.options, part.bounds,
             )
-            for ordinal, path in enumerate(files)
+            for ordinal, path in enumerate(files, first)
             for part in self.ranges(path, options, max(target_bytes, 1), edge)
         ]  # fmt: skip
 

@@ -13,14 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from terascope.connectors.arrival import (
-    arrival_ns,
-    held_columns,
-    is_arrival,
-    with_arrival,
-    without_arrival,
-)
+from terascope.connectors.arrival import ARRIVAL_OPTION, held_columns, is_arrival, with_arrival
 from terascope.connectors.base import (
+    HIDDEN_PREFIX,
     Column,
     Connector,
     Edge,
@@ -142,21 +137,19 @@ class Interface:
         Raises:
             SourceError: the one file that the location names cannot be used.
         """
-        files = [path.absolute() for path in self.files]
-        faults = {path: fault for path in files if (fault := self.fault(path)) is not None}
-        if self.names_file and faults:
-            raise unusable(files[0], faults[files[0]])
-        usable = [ordinal for ordinal, path in enumerate(files) if path not in faults]
-        splits = self.connector.splits(
-            self.name, [files[k] for k in usable], dict(self.options), target_bytes, edge
-        )
-        found = [replace(split, ordinal=usable[split.ordinal]) for split in splits]
-        found += [
-            Split(self.kind, self.name, str(path), k, 0, 0, ((FAULT_OPTION, faults[path].value),))
-            for k, path in enumerate(files)
-            if path in faults
-        ]
-        return sorted(found, key=lambda split: split.ordinal)
+        found: list[Split] = []
+        for ordinal, path in enumerate(path.absolute() for path in self.files):
+            fault = self.fault(path)
+            if fault is None:
+                found += self.connector.splits(
+                    self.name, [path], dict(self.options), target_bytes, edge, ordinal
+                )
+                continue
+            if self.names_file:
+                raise unusable(path, fault)
+            why = ((FAULT_OPTION, fault.value),)
+            found.append(Split(self.kind, self.name, str(path), ordinal, 0, 0, why))
+        return found
 
     def estimated_tuples(self) -> float:
         """About how many tuples there are; 0.0 where there are no files to look at."""
@@ -222,24 +215,50 @@ def unusable(path: Path, fault: FileFault) -> SourceError:
 def read_split(
     split: Split, columns: Iterable[Column], report: ReadReport
 ) -> Iterator[pa.RecordBatch]:
-    """Read one split with the connector of its kind.
+    """Read one split with the connector of its kind, which does not see the hidden options.
 
     Raises:
         SourceError: the file of a batch is not what it was when the batch was planned.
     """
-    planned = dict(split.options).get(VERSION_OPTION)
-    if planned is None:
-        yield from read_as_it_is(split, columns, report)
+    hidden = {name: value for name, value in split.options if name.startswith(HIDDEN_PREFIX)}
+    if FAULT_OPTION in hidden:
+        report.blame(split.path, FileFault(hidden[FAULT_OPTION]))
         return
-    path = Path(split.path)
+    own = replace(split, options=tuple(o for o in split.options if o[0] not in hidden))
+    wanted = tuple(columns)
+    if VERSION_OPTION not in hidden:
+        yield from read_as_it_is(own, hidden, wanted, report)
+        return
+    path, planned = Path(split.path), hidden[VERSION_OPTION]
     before = check_unchanged(path, planned)
-    own = replace(split, options=tuple(o for o in split.options if o[0] != VERSION_OPTION))
     try:
-        yield from read_as_it_is(own, columns, report)
+        yield from read_as_it_is(own, hidden, wanted, report)
     except Exception:
         check_unchanged(path, planned, before)  # what was wrong may be of another file
         raise
     check_unchanged(path, planned, before)
+
+
+def read_as_it_is(
+    split: Split, hidden: Mapping[str, str], columns: tuple[Column, ...], report: ReadReport
+) -> Iterator[pa.RecordBatch]:
+    """Read one split of a file that may have changed since it was found."""
+    now = split
+    try:
+        if FILE_OPTION in hidden:
+            path = found_again(Path(split.path), hidden[FILE_OPTION])
+            if path is None:
+                raise UnusableFile(f"'{split.path}' is not the file that was found")
+            now = replace(split, path=str(path))
+        connector = KINDS[split.kind]
+        if any(is_arrival(column.name) for column in columns):
+            batches = connector.read(now, held_columns(columns), report)
+            yield from with_arrival(batches, columns, int(hidden[ARRIVAL_OPTION]), report)
+        else:
+            yield from connector.read(now, columns, report)
+    except UnusableFile:  # it could be used when it was found
+        report.blame(split.path, FileFault.REPLACED)
+        report.skipped[FileFault.REPLACED.value] += split.end - split.start
 
 
 def versioned(splits: Iterable[Split]) -> list[Split]:
@@ -255,40 +274,3 @@ def versioned(splits: Iterable[Split]) -> list[Split]:
         version = (VERSION_OPTION, known[split.path])
         found.append(replace(split, options=(*split.options, version)))
     return found
-
-
-def read_as_it_is(
-    split: Split, columns: Iterable[Column], report: ReadReport
-) -> Iterator[pa.RecordBatch]:
-    """Read one split of a file that may have changed since it was found."""
-    fault = dict(split.options).get(FAULT_OPTION)
-    if fault is not None:
-        report.blame(split.path, FileFault(fault))
-        return
-    wanted = tuple(columns)
-    try:
-        if any(is_arrival(column.name) for column in wanted):
-            own = as_it_was(without_arrival(split))
-            batches = KINDS[split.kind].read(own, held_columns(wanted), report)
-            yield from with_arrival(batches, wanted, arrival_ns(split), report)
-        else:
-            yield from KINDS[split.kind].read(as_it_was(split), wanted, report)
-    except UnusableFile:  # it could be used when it was found
-        report.blame(split.path, FileFault.REPLACED)
-        report.skipped[FileFault.REPLACED.value] += split.end - split.start
-
-
-def as_it_was(split: Split) -> Split:
-    """A split by the name that its file has now.
-
-    Raises:
-        UnusableFile: the file is not there any more, or has become another one.
-    """
-    identity = dict(split.options).get(FILE_OPTION)
-    if identity is None:
-        return split
-    path = found_again(Path(split.path), identity)
-    if path is None:
-        raise UnusableFile(f"'{split.path}' is not the file that was found")
-    options = tuple(option for option in split.options if option[0] != FILE_OPTION)
-    return replace(split, path=str(path), options=options)

@@ -23,11 +23,10 @@ from terascope.connectors.base import (
     arrow_type,
 )
 from terascope.connectors.packets.binary import AddressColumn, PayloadColumn
-from terascope.connectors.packets.extract import RECORD_FIELDS, extract
 from terascope.connectors.packets.fields import FIELDS, ICMP, IP, TCP, TCP_FLAG_BITS, UDP, canonical
 from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.memory import RECYCLER
-from terascope.connectors.packets.network import TABLE_FIELDS, open_odd
+from terascope.connectors.packets.network import RECORD_FIELDS, TABLE_FIELDS, extract, open_odd
 from terascope.connectors.packets.records import (
     FINE,
     LINK,

@@ -29,7 +29,6 @@ from terascope.connectors.file_bytes import (
     stream_of,
 )
 from terascope.connectors.packets.columns import BATCH_PACKETS, PacketBatch, PacketLayout
-from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.network import TABLE_FIELDS
@@ -41,7 +40,7 @@ from terascope.connectors.packets.pcap import (
 )
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SMALLEST_BLOCK
 from terascope.connectors.packets.planning import CutRule, cutting, plan
-from terascope.connectors.packets.records import empty_marks, empty_records
+from terascope.connectors.packets.records import SECOND, empty_marks, empty_records
 from terascope.connectors.packets.scan import (
     SECTION_OPTION,
     Framing,

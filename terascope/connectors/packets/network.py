@@ -1,13 +1,20 @@
-"""Reading any IP packet and what it carries: the outermost IP header, and TCP, UDP or ICMP behind
-it.
+"""Reading the fields of packets: regular ones column by column, all others packet by packet.
 
-In: the places of the IP headers of packets that are not regular. Out: their layers, a reason when
-one is malformed, and all their fields (-1 is NULL).
+In: the kinds and places of packets. Out: rows of a table of 64-bit integers, -1 where a packet has
+no such field. Of a packet that is not regular, the outermost IP header and TCP, UDP or ICMP behind
+it are read at once, with its layers, and a reason when it is malformed.
+
+A loop per column keeps to one stream of stores at a time, and its loads hit the cache in which the
+loop before left the headers. Loads do not wait for a test of the packet's kind: the value of a
+packet of another kind is thrown away. Copies are loops, too: numba compiles the assignment of a
+slice ten times as long.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+import numpy as np
 
 from terascope.connectors.packets import records as lines
 from terascope.connectors.packets.fields import ETH, ICMP, IP, TCP, UDP
@@ -28,13 +35,16 @@ from terascope.connectors.packets.records import (
     LONG_IPV6,
 )
 from terascope.connectors.packets.regular import (
+    FOUR,
     HAS_IDENT,
     HAS_PORTS,
     IN_FRAGMENTS,
     IS_IPV4,
     IS_IPV6,
+    SIX,
+    WITH_TCP,
 )
-from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32
+from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32, load32_network
 from terascope.machine_code import compiled
 
 TABLE_FIELDS: Final = tuple(
@@ -269,3 +279,140 @@ def open_odd(
         flags[first + i] = packet[FLAGS] & 0xFF
         if reason[i] == FINE:
             reason[i] = why
+
+
+RECORD_FIELDS: Final = ("timestamp", "time", "caplen", "wirelen", "#pos", "#layers")
+"""Columns that every packet has, whatever it carries; their codes follow those of TABLE_FIELDS."""
+TIMESTAMP, TIME, CAPLEN, WIRELEN, POSITION, LAYERS = range(
+    len(TABLE_FIELDS), len(TABLE_FIELDS) + len(RECORD_FIELDS)
+)
+RECORD_LINES: Final = np.array(
+    [lines.TIMESTAMP, lines.TIMESTAMP, lines.CAPLEN, lines.WIRELEN, lines.OFFSET], np.int64
+)
+"""The line of `Records.numbers` that a record field is made of."""
+REGULAR: Final = FOUR | SIX
+PLACES: Final = np.zeros((len(TABLE_FIELDS), 7), np.int64)
+"""For each field of a regular packet: whether it is in the transport header, the word that has it
+in a packet of IPv4 and of IPv6, how far it is from the end of that word, its bits, the number to
+add for IPv6, and the kinds of packets that have it."""
+PLACES[LENGTH] = 0, 2, 4, 16, 0xFFFF, 40, REGULAR
+PLACES[TTL] = 0, 8, 7, 24, 0xFF, 0, REGULAR
+PLACES[IDENT] = 0, 4, 4, 16, 0xFFFF, 0, FOUR
+PLACES[OFFSET] = PLACES[MORE_FRAGMENTS] = 0, 0, 0, 0, 0, 0, REGULAR
+PLACES[SOURCE_PORT] = 1, 0, 0, 16, 0xFFFF, 0, REGULAR
+PLACES[DESTINATION_PORT] = 1, 2, 2, 16, 0xFFFF, 0, REGULAR
+PLACES[FLAGS] = 1, 13, 13, 24, 0xFF, 0, WITH_TCP
+PLACES[SEQUENCE] = 1, 4, 4, 0, 0xFFFFFFFF, 0, WITH_TCP
+PLACES[ACKNOWLEDGED] = 1, 8, 8, 0, 0xFFFFFFFF, 0, WITH_TCP
+PLACES[WINDOW] = 1, 14, 14, 16, 0xFFFF, 0, WITH_TCP
+
+
+@compiled
+def by_kind(kinds: Bytes, kind: int, value: int, others: int, out: Ints) -> None:
+    """One value for packets of a kind, another for all other regular ones."""
+    for i in range(len(out)):
+        regular = value if kinds[i] & kind else others
+        out[i] = regular if kinds[i] else -1
+
+
+@compiled
+def header_field(buffer: Bytes, headers: Ints, kinds: Bytes, place: Ints, out: Ints) -> None:
+    """A field of the IP or transport header, by its line of PLACES."""
+    _, in_four, in_six, shift, bits, more, kind = place
+    if in_four == in_six:
+        for i in range(len(out)):
+            value = (load32_network(buffer, headers[i] + in_four) >> shift) & bits
+            out[i] = value if kinds[i] & kind else -1
+        return
+    for i in range(len(out)):
+        four = load32_network(buffer, headers[i] + in_four) >> shift
+        six = load32_network(buffer, headers[i] + in_six) >> shift
+        value = four & bits if kinds[i] & FOUR else (six & bits) + more
+        out[i] = value if kinds[i] & kind else -1
+
+
+@compiled
+def payload_field(
+    buffer: Bytes, transport: Ints, stops: Ints, kinds: Bytes, field: int, out: Ints
+) -> None:
+    """The position and the length of the payload of IP, TCP or UDP in the window."""
+    for i in range(len(out)):
+        size = stops[i] - transport[i]
+        header = 0
+        if kinds[i] == 0:
+            out[i] = -1
+            continue
+        if field == SEGMENT_AT or field == SEGMENT_BYTES:
+            if kinds[i] & WITH_TCP:
+                header = (load8(buffer, transport[i] + 12) >> 4) * 4
+            else:
+                header = 8
+                length = load16(buffer, transport[i] + 4)
+                if length > 0:
+                    size = min(length, size)
+        if field == DATA_AT or field == SEGMENT_AT:
+            out[i] = min(transport[i] + header, stops[i])
+        else:
+            out[i] = max(size - header, 0)
+
+
+@compiled
+def record_field(numbers: Ints, layers: Bytes, base: int, field: int, out: Ints) -> None:
+    """A field of the record, which no packet lacks; positions count from `base`."""
+    if field == LAYERS:
+        for i in range(len(out)):
+            out[i] = layers[i]
+        return
+    held = numbers[RECORD_LINES[field - TIMESTAMP]]
+    if field == TIME:
+        for i in range(len(out)):
+            out[i] = held[i] // lines.SECOND
+        return
+    start = base if field == POSITION else 0
+    for i in range(len(out)):
+        out[i] = start + held[i]
+
+
+@compiled
+def extract(
+    buffer: Bytes,
+    numbers: Ints,
+    marks: Bytes,
+    batch: Bytes,
+    packets: Ints,
+    odd_count: int,
+    base: int,
+    fields: Ints,
+    table: Ints,
+    first: int,
+    last: int,
+) -> None:
+    """Fill places first..last of the rows of `table`, row k with field `fields[k]`."""
+    network, transport = numbers[lines.NETWORK], numbers[lines.TRANSPORT]
+    stops, odd = numbers[lines.STOP], numbers[lines.ODD]
+    kinds, layers = marks[lines.KIND], batch[lines.LAYERS]
+    for row in range(len(fields)):
+        field = fields[row]
+        out = table[row, first:last]
+        if field >= TIMESTAMP:
+            record_field(numbers, layers[first:last], base, field, out)
+            continue
+        if field == HEADER:
+            for i in range(len(out)):
+                out[i] = transport[i] - network[i]
+        elif field == TOS:
+            for i in range(len(out)):
+                start = load16(buffer, network[i])
+                value = start & 0xFF if kinds[i] & FOUR else (start >> 4) & 0xFF
+                out[i] = value if kinds[i] else -1
+        elif field == VERSION:
+            by_kind(kinds, FOUR, 4, 6, out)
+        elif field == PROTOCOL:
+            by_kind(kinds, WITH_TCP, 6, 17, out)
+        elif field >= DATA_AT:
+            payload_field(buffer, transport, stops, kinds, field, out)
+        else:
+            headers = transport if PLACES[field, 0] else network
+            header_field(buffer, headers, kinds, PLACES[field], out)
+        for k in range(odd_count):
+            out[odd[k]] = packets[k, field]

@@ -18,9 +18,8 @@ from typing import Final, NamedTuple
 
 from terascope.connectors.base import Bounds, Edge, Range, ReadReport
 from terascope.connectors.file_bytes import NO_END
-from terascope.connectors.packets.extract import SECOND
 from terascope.connectors.packets.memory import SlidingWindow
-from terascope.connectors.packets.records import OFFSET, TIMESTAMP, empty_records
+from terascope.connectors.packets.records import OFFSET, SECOND, TIMESTAMP, empty_records
 from terascope.connectors.packets.scan import Framing, RecordScan
 from terascope.connectors.packets.words import Ints
 from terascope.machine_code import compiled

@@ -52,6 +52,8 @@ DAMAGED: Final = 4  # what stands here is no record header
 TRUNCATED: Final = 5  # the file ends inside of a record
 DESCRIBES: Final = 6  # a pcapng block that describes a section or an interface: for Python to read
 
+SECOND: Final = 1_000_000_000
+"""Nanoseconds."""
 RECORD_ROWS: Final = 1 << 13
 """Packets walked at once: as many as a window holds unless they are tiny, so that all arrays of the
 decoder stay in a core's own cache."""

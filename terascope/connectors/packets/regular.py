@@ -1,8 +1,8 @@
 """Telling regular packets from odd ones: nearly all are whole TCP or UDP over plain IP.
 
 In: the place of each packet's IP header. Out: for the regular ones their kind and where the
-transport header and the payload's end lie, which is all that `extract` needs to read their fields
-column by column; the others, whatever they are, as a list for `network`.
+transport header and the payload's end lie, which is all that is needed to read their fields column
+by column; the others, whatever they are, as a list for `network`.
 
 Regular is decided by the conditions under which `network` finds nothing to complain about, no
 fragment and no extension header; a test compares the two on the same packets.
