@@ -13,10 +13,9 @@ import numpy as np
 
 from terascope.kernels.codegen.generated_modules import indent, load_module
 from terascope.kernels.columns.arrays import Codes, Ints
-from terascope.kernels.tables.bounded_tables import BoundedTable
-from terascope.kernels.tables.slots import Shape, hashed, packed
+from terascope.kernels.tables.bounded_tables import BoundedTable, hashed, source
+from terascope.kernels.tables.slots import Shape, load_words
 from terascope.kernels.tables.table_policies import Policy
-from terascope.kernels.tables.table_source import source
 
 
 def places(table: BoundedTable, codes: Sequence[Codes]) -> tuple[Ints, Ints]:
@@ -30,10 +29,10 @@ def places(table: BoundedTable, codes: Sequence[Codes]) -> tuple[Ints, Ints]:
 @cache
 def place_kernel(shape: Shape, policy: Policy) -> Any:
     body = [
-        *packed(shape),
+        *load_words(shape),
         *hashed(shape),
-        "first[r] = place(h, capacity)",
-        "second[r] = place(h * SECOND_FACTOR, capacity)",
+        "first[i] = place(h, capacity)",
+        "second[i] = place(h * SECOND_FACTOR, capacity)",
     ]
     parameters = ", ".join(["capacity", "first", "second", *(f"c{k}" for k in range(shape.keys))])
     lines = [
@@ -41,7 +40,7 @@ def place_kernel(shape: Shape, policy: Policy) -> Any:
         "",
         "@kernel",
         f"def places({parameters}):",
-        "    for r in range(first.shape[0]):",
+        "    for i in range(first.shape[0]):",
         *indent(body, 2),
         "",
     ]

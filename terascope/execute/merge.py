@@ -23,7 +23,6 @@ from terascope.functions.overflow import SUM, Overflow
 from terascope.kernels.columns.arrays import Codes, Ints, give_back
 from terascope.kernels.columns.dictionary import dictionary_for
 from terascope.kernels.merge.groups import NO_EPOCH, Block, MergedGroups
-from terascope.kernels.merge.merge_source import wide_shape
 from terascope.kernels.merge.merge_table import (
     STRIP,
     MergeTable,
@@ -33,6 +32,7 @@ from terascope.kernels.merge.merge_table import (
     put_signs,
     put_words,
     take_rows,
+    wide_shape,
 )
 from terascope.kernels.merge.payload import PAYLOAD_ROWS, Unpacked, pack, runs_of, unpack
 from terascope.kernels.merge.spill import Spill

@@ -5,9 +5,10 @@ that merges compiles it: the first run of a query set pays for its shapes, later
 Left to the tasks is what only tuples can tell: arguments that are NULL.
 
 numba compiles under locks of its process, so that threads do not help; a process of its own does
-(`python -m terascope.execute.prepare`), which imports what it needs (0.6 s of processor time) and
-then takes one kernel a line. The process that asks compiles as well, and starts others only when
-kernels turn out not to be in the cache and enough of them are left.
+(`python -m terascope.execute.prepare`), which imports what it needs (0.6 s of processor time). The
+process that asks compiles as well, and starts others only when kernels turn out not to be in the
+cache and enough of them are left. All go over the same kernels from different places; one that
+another process has compiled takes milliseconds to load.
 """
 
 from __future__ import annotations
@@ -16,24 +17,20 @@ import os
 import pickle
 import subprocess
 import sys
-from base64 import b64decode, b64encode
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from threading import Thread
 from time import monotonic
 from typing import Final, TypeAlias
 
 from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.grouping.tree import AggregateTrees, tree_of
-from terascope.kernels.codegen.generated_modules import cache_folder
+from terascope.kernels.codegen.generated_modules import GeneratedKernel, cache_folder
 from terascope.kernels.codegen.program import functions
-from terascope.kernels.merge.merge_source import combine_kernel
+from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.kernels.tables.bounded_tables import compiled as bounded_kernels
-from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
-from terascope.kernels.tables.partitioned import group_kernel
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.open_table_source import group_kernel, insert_kernel, update_kernel
 from terascope.physical.low_plan import LowAggregate, LowPlan, programs
 from terascope.physical.row_pipeline import Regroup
 
@@ -44,17 +41,9 @@ Kernel: TypeAlias = tuple[Callable[..., object], tuple[Hashable, ...]]
 
 def make(kernel: Kernel) -> None:
     function, arguments = kernel
-    function(*arguments)
-
-
-def written_kernel(kernel: Kernel) -> str:
-    """A kernel as text, for a process that this one has started."""
-    return b64encode(pickle.dumps(kernel)).decode()
-
-
-def read_kernel(written: str) -> Kernel:
-    kernel: Kernel = pickle.loads(b64decode(written))
-    return kernel
+    made = function(*arguments)
+    if isinstance(made, GeneratedKernel):
+        made.compile()
 
 
 def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
@@ -76,7 +65,7 @@ def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
     tell(0, steps)
     for made in programs(plan):
         functions(made, True)
-    Compilers(processes, lambda taken: tell(taken, steps)).compile(wanted)
+    compile_all(wanted, processes, lambda taken: tell(taken, steps))
 
 
 def prepare_windows(slices: Regroup, tell: Told) -> None:
@@ -95,17 +84,10 @@ def node_kernels(
         some = edge is not None and edge.present != 0  # other groups of the parent have no values
         yield from table_kernels(read, some or any(slot.where for slot in node.slots))
     if not is_inner:
-        yield (
-            insert_kernel,
-            (node.group_shape,),
-        )  # what leaves any table of a task meets in this one
-        # Which epochs a task has for itself is known only when there are tasks: any may need a
-        # merge.
-        yield compile_combine, (node.group_shape,)
-
-
-def compile_combine(shape: Shape) -> None:
-    combine_kernel(shape).compile()
+        # What leaves any table of a task meets in one table. Which epochs a task has for itself is
+        # known only when there are tasks: any may need a merge.
+        yield insert_kernel, (node.group_shape,)
+        yield combine_kernel, (node.group_shape,)
 
 
 def table_kernels(query: LowAggregate, masked: bool) -> Iterator[Kernel]:
@@ -138,93 +120,55 @@ SLOW_KERNELS: Final = 3
 LEFT_FOR_EACH: Final = 4
 """So many kernels must be left for each process that is started."""
 WORKER: Final = "terascope.execute.prepare"
-DONE: Final = "done\n"
 
 
-class Compilers:
-    """Compiles kernels in this process and, if they are many, in others."""
-
-    def __init__(self, processes: int, tell: Callable[[int], None]) -> None:
-        """`tell` is called with the number of kernels that are taken."""
-        self._processes = processes if cache_folder() is not None else 1
-        self._tell = tell
-        self._pending: deque[Kernel] = deque()
-        self._threads: list[Thread] = []
-        self._workers: list[subprocess.Popen[str]] = []
-
-    def compile(self, kernels: Sequence[Kernel]) -> None:
-        """Make every kernel ready in this process."""
-        self._pending.extend(kernels)
-        slow = 0
-        try:
-            while (kernel := self._next(self._pending.popleft)) is not None:
-                self._tell(len(kernels) - len(self._pending))
-                began = monotonic()
-                make(kernel)
-                slow += monotonic() - began > SLOW_S
-                if slow >= SLOW_KERNELS and not self._workers:
-                    self._start()
-            for thread in self._threads:
-                thread.join()
-        finally:
-            self._stop()
-        for kernel in kernels:  # what others compiled is loaded now; what they could not, compiled
+def compile_all(kernels: Sequence[Kernel], processes: int, tell: Callable[[int], None]) -> None:
+    """Make every kernel ready in this process, with the help of others if many are to be compiled.
+    `tell` is called with the number of kernels that are taken.
+    """
+    workers: list[subprocess.Popen[bytes]] = []
+    slow = 0
+    try:
+        for taken, kernel in enumerate(kernels, 1):
+            tell(taken)
+            began = monotonic()
             make(kernel)
-
-    @property
-    def started(self) -> int:
-        """The number of processes that were started."""
-        return len(self._workers)
-
-    def _start(self) -> None:
-        number = min(self._processes - 1, len(self._pending) // LEFT_FOR_EACH)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        for _ in range(number):
-            worker = subprocess.Popen(
-                [sys.executable, "-m", WORKER],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                text=True,
-            )
-            self._workers.append(worker)
-            thread = Thread(target=self._feed, args=(worker,), daemon=True)
-            thread.start()
-            self._threads.append(thread)
-
-    @staticmethod
-    def _next(taken: Callable[[], Kernel]) -> Kernel | None:
-        """A pending kernel. There may be none any more: others take some, too."""
-        try:
-            return taken()
-        except IndexError:
-            return None
-
-    def _feed(self, worker: subprocess.Popen[str]) -> None:
-        """Hand pending kernels to a process until there are none, or it fails."""
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        reply = DONE
-        while reply == DONE and (kernel := self._next(self._pending.pop)) is not None:
-            try:
-                worker.stdin.write(f"{written_kernel(kernel)}\n")
-                worker.stdin.flush()
-                reply = worker.stdout.readline()
-            except OSError:
-                return
-
-    def _stop(self) -> None:
-        for worker in self._workers:
+            slow += monotonic() - began > SLOW_S
+            if slow >= SLOW_KERNELS and not workers:
+                workers = start_workers(kernels[taken:], processes)
+    finally:
+        for worker in workers:
             worker.terminate()
-            worker.communicate()
+            worker.wait()
+
+
+def start_workers(kernels: Sequence[Kernel], processes: int) -> list[subprocess.Popen[bytes]]:
+    """Start processes that compile kernels, while this one takes them from the first on. Each
+    process begins elsewhere and goes towards the first.
+    """
+    most = 0 if cache_folder() is None else processes - 1
+    number = min(most, len(kernels) // LEFT_FOR_EACH)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    workers = []
+    for place in range(number, 0, -1):
+        begin = len(kernels) * (place + 1) // (number + 1)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+        workers.append(worker)
+        assert worker.stdin is not None
+        with suppress(OSError), worker.stdin:  # one that fails is done without
+            pickle.dump([*kernels[:begin][::-1], *kernels[begin:][::-1]], worker.stdin)
+    return workers
 
 
 def main() -> None:
-    for line in sys.stdin:
-        make(read_kernel(line))
-        sys.stdout.write(DONE)
-        sys.stdout.flush()
+    for kernel in pickle.load(sys.stdin.buffer):
+        make(kernel)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,9 @@ import numpy as np
 from bench.cache.placement import places
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.columns.arrays import Rows
-from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker
+from terascope.kernels.tables.bounded_tables import LATE_LIMIT, BoundedTable, Flush, Taker
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import Policy
-from terascope.kernels.tables.table_source import LATE_LIMIT
 
 Number: TypeAlias = int | float | None
 Name: TypeAlias = tuple[int, ...]

@@ -17,10 +17,15 @@ from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
 from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.columns.arrays import Rows
-from terascope.kernels.tables.bounded_tables import OUTPUT_ROWS, BoundedTable, Flush, capacity_for
+from terascope.kernels.tables.bounded_tables import (
+    LATE_LIMIT,
+    OUTPUT_ROWS,
+    BoundedTable,
+    Flush,
+    capacity_for,
+)
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
-from terascope.kernels.tables.table_source import LATE_LIMIT
 from tests.kernels.table_models import (
     Name,
     Number,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
-from terascope.execute import prepare as compilers
-from terascope.execute.prepare import Compilers, Kernel, make, read_kernel, written_kernel
+from terascope.execute import prepare
+from terascope.execute.prepare import Kernel, compile_all, make, start_workers
 from terascope.files import CACHE_VARIABLE
 from terascope.functions.aggregates.extremes import MAX_INT
 from terascope.functions.slots import COUNT
@@ -35,21 +36,6 @@ def on_disk() -> set[str]:
     return {path.name for path in folder.rglob("*.nbc")}
 
 
-def compiled(processes: int) -> tuple[list[Kernel], int]:
-    """What this process made, in order, and how many processes it started."""
-    made: list[Kernel] = []
-
-    def make_here(kernel: Kernel) -> None:
-        made.append(kernel)
-        make(kernel)
-
-    several = Compilers(processes, lambda taken: None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilers, "make", make_here)
-        several.compile(KERNELS)
-    return made, several.started
-
-
 def ready() -> bool:
     """Whether a new process would find all kernels in the cache."""
     before = on_disk()
@@ -59,37 +45,35 @@ def ready() -> bool:
     return on_disk() == before
 
 
-@pytest.fixture
-def _all_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "SLOW_S", 0.0)
-
-
-@pytest.mark.usefixtures("_all_slow")
-def test_another_process_compiles_some() -> None:
-    made, started = compiled(2)
-    assert started == 1
-    assert len(made) < 2 * len(KERNELS), "this process compiled all of them"
-    assert made[-len(KERNELS) :] == KERNELS
+def test_another_process_compiles() -> None:
+    (worker,) = start_workers(KERNELS, 2)
+    assert worker.wait() == 0
+    assert len(on_disk()) == len(KERNELS)
     assert ready()
 
 
-@pytest.mark.usefixtures("_all_slow")
+def test_kernels_are_ready_whoever_compiled_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "SLOW_S", 0.0)
+    told: list[int] = []
+    compile_all(KERNELS, 2, told.append)
+    assert told == list(range(1, len(KERNELS) + 1))
+    assert ready()
+
+
 def test_a_process_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "WORKER", "terascope.kernels.of_that_name_there_is_none")
-    _, started = compiled(2)
-    assert started == 1
+    monkeypatch.setattr(prepare, "SLOW_S", 0.0)
+    monkeypatch.setattr(prepare, "WORKER", "terascope.kernels.of_that_name_there_is_none")
+    assert len(start_workers(KERNELS, 2)) == 1
+    compile_all(KERNELS, 2, lambda taken: None)
     assert ready()
 
 
-def test_one_process_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "SLOW_S", 0.0)
-    made, started = compiled(1)
-    assert started == 0
-    assert made == [*KERNELS, *KERNELS]
+def test_one_process_starts_no_other() -> None:
+    assert start_workers(KERNELS, 1) == []
 
 
 @pytest.mark.parametrize(
     "kernel", [*KERNELS, (update_kernel, (Shape(2, (COUNT, MAX_INT)), True, False))]
 )
 def test_a_kernel_is_read_as_it_was_written(kernel: Kernel) -> None:
-    assert read_kernel(written_kernel(kernel)) == kernel
+    assert pickle.loads(pickle.dumps(kernel)) == kernel

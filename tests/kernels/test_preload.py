@@ -11,7 +11,7 @@ from terascope.kernels.codegen.generated_modules import VARIABLE
 
 USING = """
 import numpy as np
-from terascope.kernels.merge.merge_source import combine_kernel
+from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.codegen.generated_modules import report_used
 from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ())).compile()
@@ -26,7 +26,7 @@ from terascope.kernels.codegen import generated_modules as preload
 preload.load_used()
 preload.load_used()
 print(len(loaded), loaded[-1][1], any(name.startswith("terascope_kernel_") for name in sys.modules))
-from terascope.kernels.merge.merge_source import combine_kernel
+from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.tables.slots import Shape
 combine_kernel(Shape(1, ())).compile()
 print(len(loaded))

@@ -23,7 +23,7 @@ import pickle
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -158,10 +158,13 @@ def load_used() -> None:
 
 
 class GeneratedKernel:
-    """One function of a generated source, as machine code or, for few rows, interpreted."""
+    """A generated function, as machine code or, for few rows, interpreted."""
 
-    def __init__(self, source: str, function: str, *signature: Any) -> None:
-        self._source, self._function, self._signature = source, function, signature
+    def __init__(self, function: str, body: Sequence[str], *types: Any) -> None:
+        """`function`: its name and arguments. `types`: those of the arguments."""
+        self._name = function.partition("(")[0]
+        self._source = "\n".join(["", "", "@kernel", f"def {function}:", *indent(body), ""])
+        self._types = types
         self._compiled: Callable[..., Any] | None = None
         self._interpreted: Callable[..., Any] | None = None
         self._rows = 0
@@ -169,8 +172,8 @@ class GeneratedKernel:
     def compile(self) -> Callable[..., Any]:
         """The function as machine code, compiled now unless an earlier process did."""
         if self._compiled is None:
-            made = getattr(load_module(self._source), self._function)
-            self._compiled = compile_for(made, *self._signature)
+            made = getattr(load_module(self._source), self._name)
+            self._compiled = compile_for(made, *self._types)
         return self._compiled
 
     def over(self, rows: int) -> Callable[..., Any]:
@@ -178,20 +181,16 @@ class GeneratedKernel:
         if self._compiled is not None:
             return self._compiled
         self._rows += rows
-        if self._rows > FEW_ROWS or is_kept(self._source):
+        if self._rows > FEW_ROWS or self._is_kept():
             return self.compile()
         if self._interpreted is None:
-            self._interpreted = interpreted(self._source, self._function)
+            self._interpreted = interpreted(self._source, self._name)
         return self._interpreted
 
-
-def is_kept(source: str) -> bool:
-    """Whether some process has compiled this source, or is about to."""
-    folder = cache_folder()
-    return (
-        folder is not None
-        and (folder / f"{module_name(HEADER.format(cached=True) + source)}.py").exists()
-    )
+    def _is_kept(self) -> bool:
+        """Whether some process has compiled this source, or is about to."""
+        folder, name = cache_folder(), module_name(HEADER.format(cached=True) + self._source)
+        return folder is not None and (folder / f"{name}.py").exists()
 
 
 def interpreted(source: str, function: str) -> Callable[..., Any]:

@@ -14,6 +14,12 @@ changes again, all old ones do. A tuple that is late joins the old group it belo
 a group of its own.
 
 Sums of integers never wrap: a group whose sum would overflow leaves and starts again.
+
+The machine code is written for one shape of row and one policy (terascope.kernels.tables.
+table_policies): `add` takes tuples in until the input or the output buffer ends, `flush` lets all
+groups leave, or as many as the output buffer takes. Places are offsets into the table, which is one
+run of 64-bit words. Behind the last place stands a spare one: a late tuple becomes a group of its
+own there and leaves at once.
 """
 
 from __future__ import annotations
@@ -26,12 +32,20 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from terascope.kernels.codegen.generated_modules import load_module
+from terascope.hashing import random_hash
+from terascope.kernels.codegen.generated_modules import indent, load_module
 from terascope.kernels.columns.arrays import Codes, Masks, Rows, Values
-from terascope.kernels.tables.open_table_source import column_types
-from terascope.kernels.tables.slots import Shape
-from terascope.kernels.tables.table_policies import Policy
-from terascope.kernels.tables.table_source import STATE_WORDS, source
+from terascope.kernels.tables.slots import (
+    Shape,
+    column_names,
+    column_types,
+    load_words,
+    new_words,
+    same_words,
+    update_slots,
+    zero_slots,
+)
+from terascope.kernels.tables.table_policies import POLICY_CODE, STORAGE, Policy, finding
 from terascope.machine_code import column, compile_for, output
 
 Flush: TypeAlias = Literal["eager", "lazy"]
@@ -45,6 +59,34 @@ LEAST_OUTPUT_ROWS = 3
 NOTHING = 0xFFFFFFFF
 LINK_BYTES = 20
 """Bytes of an entry of a chained table for chaining: the head of its bucket, and four links."""
+
+
+STATE_WORDS = (
+    "CAPACITY",  # places of the table
+    "ROOM",  # rows of the output buffer
+    "EAGER",  # whether all groups leave at the end of their epoch at once
+    "STARTED",  # whether there was a tuple yet, so that there is a current epoch
+    "CURRENT",  # the epoch whose groups are new; all others in the table are old
+    "OCCUPIED",  # groups in the table
+    "OLD",  # old groups among them
+    "OUT",  # rows in the output buffer
+    "CURSOR",  # the place from which groups are looked for that shall leave
+    "FREE",  # the first free entry (chained table)
+    "PAID",  # whether the present tuple has sent an old group off already
+    "LATE_RUN",  # late tuples one right after the other
+    "LATE_AT",  # the position of the last of them, seen from the first tuple of the call
+    "PROBES",
+    "MISSES",
+    "EVICTIONS",
+    "FLUSHED",
+    "LATE",
+    "BACKLOG",  # the most groups that ever became old at once
+)
+"""The state of a table beside its rows: one 64-bit word each."""
+
+LATE_LIMIT = 64
+"""So many late tuples in a row mean that the clock was set back, and not that tuples overtook each
+other: their epoch becomes the current one."""
 
 
 class Counters(NamedTuple):
@@ -189,3 +231,183 @@ def _chains(policy: Policy, capacity: int) -> tuple[npt.NDArray[np.uint32], ...]
     links[:, 0] = np.arange(1, capacity + 2)
     links[capacity, 1:3] = capacity
     return heads, links.reshape(-1)
+
+
+# ---- the machine code ----------------------------------------------------------------------------
+
+
+def source(shape: Shape, policy: Policy) -> str:
+    """The kernel module of a table."""
+    storage = STORAGE[policy]
+    parts = [
+        f"{', '.join(STATE_WORDS)} = range({len(STATE_WORDS)})",
+        f"STRIDE = {shape.stride}",
+        f"LATE_LIMIT = {LATE_LIMIT}",
+        CONSTANTS,
+        leaving(shape),
+        POLICY_CODE[policy],
+        SHARED.replace("STORAGE", storage),
+        adding(shape, policy),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+CONSTANTS = """
+HALF = np.uint64(32)
+SECOND_FACTOR = np.uint64(0xA0761D6478BD642F)
+"""
+
+SHARED = '''
+@inner
+def place(h, capacity):
+    """The upper half of the hash, scaled to the number of places."""
+    return np.int64(((h >> HALF) * capacity) >> HALF)
+
+
+@inner
+def full(state):
+    """Whether the output buffer may not hold all that one tuple can send off: two rows."""
+    return state[OUT] + 2 > state[ROOM]
+
+
+@inner
+def drained(STORAGE, state, everything):
+    while state[OLD] > 0:
+        if full(state):
+            return False
+        flush_one(STORAGE, state)
+    if everything:
+        while state[OCCUPIED] > 0:
+            if full(state):
+                return False
+            flush_one(STORAGE, state)
+    return True
+
+
+@inner
+def set_back(state, r):
+    """Whether so many tuples in a row were late that the clock must have been set back."""
+    if state[LATE_AT] != r:  # else the tuple comes again because the output buffer was full
+        state[LATE_RUN] = state[LATE_RUN] + 1 if state[LATE_AT] == r - 1 else 1
+        state[LATE_AT] = r
+    return state[LATE_RUN] > LATE_LIMIT
+
+
+@inlined
+def claimed(STORAGE, state, epoch, p, q, bucket, r):
+    """A place for a new group, its former owner sent off; -1 when the output buffer is full."""
+    state[PAID] = 0
+    if full(state):
+        return -1
+    if epoch != state[CURRENT] or state[STARTED] == 0:
+        late = state[STARTED] != 0 and epoch < state[CURRENT]
+        if late and not set_back(state, r):
+            state[LATE] += 1
+            return state[CAPACITY] * STRIDE
+        if not drained(STORAGE, state, late or state[EAGER] != 0) or full(state):
+            return -1
+        state[STARTED] = 1
+        state[CURRENT] = epoch
+        state[OLD] = state[OCCUPIED]
+        state[BACKLOG] = max(state[BACKLOG], state[OLD])
+        state[LATE_RUN] = 0
+    return room_made(STORAGE, state, p, q, bucket)
+
+
+@inner
+def after(STORAGE, state, p):
+    """A late tuple's own group leaves; otherwise an arriving tuple sends one old group off."""
+    if p == state[CAPACITY] * STRIDE:
+        leave(entries, out, state, p)
+        entries[p] = 0
+    if state[OLD] > 0 and state[PAID] == 0:
+        flush_one(STORAGE, state)
+    state[PAID] = 0
+    return full(state)
+
+
+@kernel
+def flush(STORAGE, state):
+    """All groups leave; FALSE when the output buffer is full before that."""
+    return drained(STORAGE, state, True)
+'''
+
+
+def leaving(shape: Shape) -> str:
+    copies = "\n".join(f"    out[to + {w}] = entries[p + {w}]" for w in range(shape.stride))
+    return f"""
+@inner
+def leave(entries, out, state, p):
+    to = np.int64(np.uint32(state[OUT])) * STRIDE
+{copies}
+    state[OUT] += 1
+"""
+
+
+def hashed(shape: Shape) -> list[str]:
+    """The upper half of `h` says the place."""
+    words = [f"np.uint64({word})" for word in shape.word_names]
+    if shape.keys % 2:  # an empty lower half would leave half of the product empty
+        words[-1] = f"({words[-1]} >> np.uint64(32))"
+    return random_hash(words)
+
+
+def adding(shape: Shape, policy: Policy) -> str:
+    storage = STORAGE[policy]
+
+    def is_at(place: str) -> str:
+        # The epoch belongs to the group: a late tuple finds its old group, and a new one does not.
+        held = f"entries[{place} + 1] == epoch and entries[{place}] != 0"
+        return f"{same_words(shape, f'np.uint64({place})')} and {held}"
+
+    restarted = ["entries[base] = 1", *zero_slots(shape)]
+    overflow = [  # the group leaves, and starts again with the tuple
+        "if entries[p + 1] == state[CURRENT]:  # older epochs leave first",
+        f"    if not drained({storage}, state, False):",
+        "        stop = r",
+        "        break",
+        "if full(state):",
+        "    stop = r",
+        "    break",
+        "leave(entries, out, state, p)",
+        "state[EVICTIONS] += 1",
+        *restarted,
+        "seen = np.int64(1)",
+        *(f"s{j} = v{j}[i]" for j in shape.sums),
+    ]
+    body = [
+        "i = np.uint32(rows[r])",
+        "epoch = epochs[i]",
+        *load_words(shape),
+        *hashed(shape),
+        *finding(policy, is_at),
+        "if missed:",
+        f"    p = claimed({storage}, state, epoch, p, q, bucket, r)",
+        "    if p < 0:",
+        "        stop = r",
+        "        break",
+        "    state[MISSES] += 1",
+        "base = np.uint64(p)",
+        "if missed:",
+        "    entries[p + 1] = epoch",
+        *indent([*new_words(shape), *restarted]),
+        "seen = entries[base]",
+        *update_slots(shape, False, overflow),
+        "if state[OLD] > 0 or p == spare:",
+        f"    if after({storage}, state, p):",
+        "        stop = r + 1",
+        "        break",
+    ]
+    return f'''
+@kernel
+def add({storage}, floats, state, epochs, rows{column_names(shape, False)}):
+    """The number of tuples that were taken: all, unless the output is full."""
+    capacity = np.uint64(np.uint32(state[CAPACITY]))
+    spare = state[CAPACITY] * STRIDE
+    stop = np.int64(rows.shape[0])
+    for r in range(rows.shape[0]):
+{chr(10).join(indent(body, 2))}
+    state[PROBES] += stop
+    state[LATE_AT] -= stop
+    return stop
+'''

@@ -1,28 +1,42 @@
-"""The machine code of an open table, written for one shape of row (dissertation 3.4.3).
+"""The machine code of open tables, written for one shape of row (dissertation 3.4.3).
 
 In: a Shape. Out: its kernels, compiled, each in a module of its own, so that only needed ones are
-compiled: tuples into a table, by probing or by computed places, and groups into a table.
+compiled: tuples into a table, by probing or by computed places, tuples part by part into small
+tables, and groups into a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
-from terascope.functions.slots import SUM_INT
 from terascope.hashing import table_hash
-from terascope.kernels.codegen.generated_modules import indent, load_module
-from terascope.kernels.tables.slots import Shape, overflows, view
-from terascope.machine_code import INTEGER, column, compile_for, output
+from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
+from terascope.kernels.tables.slots import (
+    Shape,
+    column_names,
+    column_types,
+    load_words,
+    new_slots,
+    new_words,
+    overflows,
+    same_words,
+    target,
+    update_slots,
+    view,
+    word,
+    zero_slots,
+)
+from terascope.machine_code import INTEGER, column, output
 
 INTS: Final = output(np.int64)
 FLOATS: Final = output(np.float64)
 ARGUMENTS: Final = "entries, floats, places, limit, count, rows, begin"
 TYPES: Final = (INTS, FLOATS, INTEGER, INTEGER, INTEGER, column(np.int32), INTEGER)
 SHIFT: Final = (
+    "top = np.uint64(places - 1)",
     "bits = np.int64(0)",
     "while (np.int64(1) << bits) < places:",
     "    bits += 1",
@@ -36,102 +50,116 @@ def update_kernel(shape: Shape, sure: bool, dense: bool) -> Any:
     """Takes tuples in; `sure` that there is neither a NULL nor an overflow, or not; `dense`: the
     places of groups are computed from their codes.
     """
-    columns = column_types(shape, sure)
-    if dense:
-        module = load_module(dense_source(shape, sure))
-        return compile_for(module.update_dense, *TYPES, *(INTEGER,) * shape.keys, *columns)
-    module = load_module(open_source(shape, sure))
-    return compile_for(module.update_open, *TYPES, *columns)
+    assert not shape.with_epoch
+    find = computed_place(shape, sure) if dense else probed_place(shape, sure)
+    body = [
+        *([] if dense else SHIFT),
+        "for r in range(begin, len(rows)):",
+        "    i = np.uint32(rows[r])",
+        *indent(find),
+        *indent(update_slots(shape, sure, ["return r, count"])),
+        "return len(rows), count",
+    ]
+    widths = shape.keys if dense else 0
+    names = "".join(f", b{k}" for k in range(widths)) + column_names(shape, sure)
+    types = *TYPES, *(INTEGER,) * widths, *column_types(shape, sure)
+    name = "update_dense" if dense else "update_open"
+    return GeneratedKernel(f"{name}({ARGUMENTS}{names})", body, *types).compile()
+
+
+def probed_place(shape: Shape, sure: bool) -> list[str]:
+    return [
+        *load_words(shape),
+        f"at = ({table_hash(shape.word_names)} >> shift) & top",
+        "while True:",
+        f"    base = at * np.uint64({shape.stride})",
+        "    seen = entries[base]",
+        "    if seen == 0:",
+        "        if count >= limit:",
+        "            return r, count",
+        "        count += 1",
+        "        seen = np.int64(1)",
+        *indent(new_words(shape), 2),
+        *indent(new_slots(shape, sure), 2),
+        "        break",
+        f"    if {same_words(shape)}:",
+        "        break",
+        "    at = (at + np.uint64(1)) & top",
+    ]
+
+
+def computed_place(shape: Shape, sure: bool) -> list[str]:
+    place = "np.int64(0)"
+    for k in range(shape.keys):
+        place = f"(({place} << b{k}) | np.int64(c{k}[i]))"
+    return [
+        f"base = np.uint64({place}) * np.uint64({shape.stride})",
+        "seen = entries[base]",
+        "if seen == 0:",
+        "    count += 1",
+        "    seen = np.int64(1)",
+        *indent(new_slots(shape, sure)),
+    ]
+
+
+@cache
+def group_kernel(shape: Shape, sure: bool) -> Any:
+    """Groups tuples part by part. `places` has the numbers of groups by their hash; groups are made
+    one behind the other.
+    """
+    arguments = "places, entries, floats, edges, begins"
+    body = [
+        "count = np.int64(0)",
+        "for part in range(edges.shape[1] - 1):",
+        "    number = np.int64(0)",
+        "    for stretch in range(len(edges)):",
+        "        number += edges[stretch, part + 1] - edges[stretch, part]",
+        "    bits = np.int64(1)",
+        "    while (np.int64(1) << bits) < 2 * number:",
+        "        bits += 1",
+        "    top = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)",
+        "    shift = np.uint64(64 - bits)",
+        "    first = count",
+        "    places[: np.int64(1) << bits] = 0",
+        "    for stretch in range(len(edges)):",
+        "        end = np.uint64(edges[stretch, part + 1])",
+        "        for i in range(np.uint64(edges[stretch, part]), end):",
+        *indent(load_words(shape), 3),
+        f"            at = ({table_hash(shape.word_names)} >> shift) & top",
+        "            while True:",
+        "                known = np.int64(places[at])",
+        "                if known == 0:",
+        "                    places[at] = np.int32(count - first + 1)",
+        f"                    base = np.uint64(count) * np.uint64({shape.stride})",
+        "                    count += 1",
+        "                    seen = np.int64(1)",
+        *indent([*new_words(shape), *zero_slots(shape), *new_slots(shape, sure)], 5),
+        "                    break",
+        f"                base = np.uint64(first + known - 1) * np.uint64({shape.stride})",
+        f"                if {same_words(shape)}:",
+        "                    seen = entries[base]",
+        "                    break",
+        "                at = (at + np.uint64(1)) & top",
+        *indent(update_slots(shape, sure, ["return np.int64(-1)"]), 3),
+        "    begins[0, part + 1] = count",
+        "return count",
+    ]
+    head = output(np.int32), INTS, FLOATS, column(np.int64, 2), output(np.int64, 2)
+    name = f"group_parts({arguments}{column_names(shape, sure)})"
+    return GeneratedKernel(name, body, *head, *column_types(shape, sure)).compile()
 
 
 @cache
 def insert_kernel(shape: Shape) -> Any:
-    """Takes groups in."""
-    module = load_module(insert_source(shape))
-    groups = (column(np.int64), column(np.float64), INTEGER)
-    return compile_for(module.insert, INTS, FLOATS, INTEGER, INTEGER, *groups)
-
-
-def column_types(shape: Shape, sure: bool) -> list[Any]:
-    """The arguments that are columns: codes, values and, if need be, masks."""
-    arguments = [kind for kind in shape.slots if kind.takes_argument]
-    return [
-        *(column(np.int32) for _ in range(shape.keys)),
-        *(column(np.float64 if kind.is_float else np.int64) for kind in arguments),
-        *(column(np.uint8) for _ in arguments if not sure),
-    ]
-
-
-def column_names(shape: Shape, sure: bool) -> str:
-    """Their names, each with a comma before it."""
-    places = [j for j, kind in enumerate(shape.slots) if kind.takes_argument]
-    names = [f"c{k}" for k in range(shape.keys)] + [f"v{j}" for j in places]
-    names += [] if sure else [f"m{j}" for j in places]
-    return "".join(f", {name}" for name in names)
-
-
-# ---- texts ---------------------------------------------------------------------------------------
-
-
-def open_source(shape: Shape, sure: bool) -> str:
-    assert not shape.with_epoch
+    """Takes groups in. Only groups whose digits are of the same ranges are combined."""
+    keys = [f"w{w} = groups{word(shape.first_word + w, 'own')}" for w in range(shape.words)]
+    ranges = [shape.slot(j) for j in shape.ranges]
+    same = [same_words(shape), *(f"entries{word(p)} == groups{word(p, 'own')}" for p in ranges)]
     body = [
-        "top = np.uint64(places - 1)",
-        *SHIFT,
-        "for r in range(begin, len(rows)):",
-        "    i = np.uint32(rows[r])",
-        *indent(load_words(shape), 1),
-        f"    at = ({table_hash(shape.word_names)} >> shift) & top",
-        "    while True:",
-        f"        base = at * np.uint64({shape.stride})",
-        "        state = entries[base]",
-        "        if state == 0:",
-        "            if count >= limit:",
-        "                return r, count",
-        "            count += 1",
-        "            state = np.int64(1)",
-        *indent(new_words(shape), 3),
-        *indent(new_slots(shape, sure), 3),
-        "            break",
-        f"        if {same_words(shape)}:",
-        "            break",
-        "        at = (at + np.uint64(1)) & top",
-        *indent(update_slots(shape, sure), 1),
-        "return len(rows), count",
-    ]
-    signature = f"update_open({ARGUMENTS}{column_names(shape, sure)})"
-    return "\n".join(["", "", *function(signature, body)])
-
-
-def dense_source(shape: Shape, sure: bool) -> str:
-    place = "np.int64(0)"
-    for k in range(shape.keys):
-        place = f"(({place} << b{k}) | np.int64(c{k}[i]))"
-    body = [
-        "for r in range(begin, len(rows)):",
-        "    i = np.uint32(rows[r])",
-        f"    base = np.uint64({place}) * np.uint64({shape.stride})",
-        "    state = entries[base]",
-        "    if state == 0:",
-        "        count += 1",
-        "        state = np.int64(1)",
-        *indent(new_slots(shape, sure), 2),
-        *indent(update_slots(shape, sure), 1),
-        "return len(rows), count",
-    ]
-    widths = "".join(f", b{k}" for k in range(shape.keys))
-    signature = f"update_dense({ARGUMENTS}{widths}{column_names(shape, sure)})"
-    return "\n".join(["", "", *function(signature, body)])
-
-
-def insert_source(shape: Shape) -> str:
-    words = [f"w{w} = groups{word(shape.first_word + w, 'own')}" for w in range(shape.words)]
-    body = [
-        "top = np.uint64(places - 1)",
         *SHIFT,
         "for r in range(number):",
         f"    own = np.uint64(r) * np.uint64({shape.stride})",
-        *indent(words, 1),
+        *indent(keys),
         f"    at = ({table_hash(shape.word_names)} >> shift) & top",
         "    while True:",
         f"        base = at * np.uint64({shape.stride})",
@@ -140,118 +168,26 @@ def insert_source(shape: Shape) -> str:
         f"            for k in range(np.uint64({shape.stride})):",
         "                entries[base + k] = groups[own + k]",
         "            break",
-        f"        if {same_words(shape)}{same_ranges(shape)}:",
+        f"        if {' and '.join(same)}:",
         *indent(combine_slots(shape), 3),
         "            break",
         "        at = (at + np.uint64(1)) & top",
         "return count",
     ]
-    signature = "insert(entries, floats, places, count, groups, fgroups, number)"
-    return "\n".join(["", "", *function(signature, body)])
-
-
-def function(signature: str, body: Sequence[str]) -> list[str]:
-    return ["", "@kernel", f"def {signature}:", *indent(body, 1), ""]
-
-
-def word(place: int, base: str = "base") -> str:
-    """A word of a row. All indices are unsigned: with signed ones every access first tests whether
-    the index counts from the end, which takes a third of the time.
-    """
-    return f"[{base} + np.uint64({place})]"
-
-
-def new_words(shape: Shape) -> list[str]:
-    return [f"entries{word(shape.first_word + w)} = w{w}" for w in range(shape.words)]
-
-
-def load_words(shape: Shape) -> list[str]:
-    """Two codes a word, the earlier one above."""
-    lines = []
-    for w in range(shape.words):
-        text = f"np.int64(c{2 * w}[i]) << 32"
-        if 2 * w + 1 < shape.keys:
-            text = f"({text}) | np.int64(c{2 * w + 1}[i])"
-        lines.append(f"w{w} = {text}")
-    return lines
-
-
-def same_words(shape: Shape) -> str:
-    tests = [f"entries{word(shape.first_word + w)} == w{w}" for w in range(shape.words)]
-    return " and ".join(tests) or "True"
-
-
-def same_ranges(shape: Shape) -> str:
-    """Groups are combined only if their digits are of the same ranges."""
-    places = [word(shape.slot(j)) for j in shape.ranges]
-    theirs = [word(shape.slot(j), "own") for j in shape.ranges]
-    pairs = zip(places, theirs, strict=True)
-    return "".join(f" and entries{mine} == groups{other}" for mine, other in pairs)
-
-
-def target(shape: Shape, j: int) -> str:
-    return f"{view(shape.slots[j], 'entries', 'floats')}{word(shape.slot(j))}"
-
-
-def update_slots(shape: Shape, sure: bool) -> list[str]:
-    """Sums are tried first: one that would overflow sends what is there up before it goes on.
-
-    A group that was just made has the state 1.
-    """
-    if sure:
-        return sure_slots(shape)
-    lines: list[str] = []
-    for j, kind in enumerate(shape.slots):
-        if kind == SUM_INT:
-            *compute, test = overflows(target(shape, j), f"v{j}[i]", f"s{j}")
-            lines += [*compute, f"if m{j}[i] != 0 and {test}:", "    return r, count"]
-    for j in range(len(shape.slots)):
-        lines += guarded(shape, j, slot_lines(shape, j))
-    return [*lines, "entries[base] = state"]
-
-
-def sure_slots(shape: Shape) -> list[str]:
-    """Every argument has a value, and no sum overflows."""
-    lines: list[str] = []
-    everything = 1
-    for j, kind in enumerate(shape.slots):
-        lines += kind.update_started(target(shape, j), f"v{j}[i]", "state != 1")
-        everything |= (1 << (j + 1)) if kind.takes_argument else 0
-    return [*lines, "if state == 1:", f"    entries[base] = np.int64({everything})"]
-
-
-def new_slots(shape: Shape, sure: bool) -> list[str]:
-    """The slots of a new group in memory that is zero."""
-    starts = [kind.start if sure else 0 for kind in shape.slots]
-    return [f"entries{word(shape.slot(j))} = {n}" for j, n in enumerate(starts) if n]
-
-
-def slot_lines(shape: Shape, j: int) -> list[str]:
-    kind, seen = shape.slots[j], f"(state >> {j + 1}) & 1 != 0"
-    if kind == SUM_INT:
-        return [f"{target(shape, j)} = s{j}"]
-    return kind.update(target(shape, j), f"v{j}[i]", seen)
-
-
-def guarded(shape: Shape, j: int, lines: list[str]) -> list[str]:
-    """Nothing happens for a NULL argument."""
-    if not shape.slots[j].takes_argument:
-        return lines
-    return [f"if m{j}[i] != 0:", *indent([*lines, f"state |= {1 << (j + 1)}"], 1)]
+    arguments = "entries, floats, places, count, groups, fgroups, number"
+    types = INTS, FLOATS, INTEGER, INTEGER, column(np.int64), column(np.float64), INTEGER
+    return GeneratedKernel(f"insert({arguments})", body, *types).compile()
 
 
 def combine_slots(shape: Shape) -> list[str]:
-    lines = ["state, other = entries[base], groups[own]"]
-    for j, kind in enumerate(shape.slots):
-        if kind == SUM_INT:
-            mine, theirs = target(shape, j), f"groups{word(shape.slot(j), 'own')}"
-            *compute, test = overflows(mine, theirs, f"s{j}")
-            lines += [*compute, f"if {test}:", "    return np.int64(-1)"]
+    lines = ["seen, other = entries[base], groups[own]"]
+    for j in shape.sums:
+        total, test = overflows(target(shape, j), f"groups{word(shape.slot(j), 'own')}", f"s{j}")
+        lines += [total, f"if {test}:", "    return np.int64(-1)"]
     for j, kind in enumerate(shape.slots):
         value = f"{view(kind, 'groups', 'fgroups')}{word(shape.slot(j), 'own')}"
-        seen = f"(state >> {j + 1}) & 1 != 0"
-        merged = kind.merging(target(shape, j), value, seen)
+        merged = kind.merging(target(shape, j), value, f"(seen >> {j + 1}) & 1 != 0")
         if kind.takes_argument and merged:
-            merged = [f"if (other >> {j + 1}) & 1 != 0:", *indent(merged, 1)]
+            merged = [f"if (other >> {j + 1}) & 1 != 0:", *indent(merged)]
         lines += merged
-    return [*lines, "entries[base] = state | other"]
+    return [*lines, "entries[base] = seen | other"]

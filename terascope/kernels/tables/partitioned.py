@@ -10,27 +10,15 @@ docs/decisions.md has the figures.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from terascope.hashing import multiplied, table_hash
-from terascope.kernels.codegen.generated_modules import indent, load_module
+from terascope.hashing import multiplied
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Values, all_valid
-from terascope.kernels.tables.open_table_source import (
-    column_names,
-    column_types,
-    function,
-    load_words,
-    new_slots,
-    new_words,
-    same_words,
-    update_slots,
-    word,
-)
+from terascope.kernels.tables.open_table_source import group_kernel
 from terascope.kernels.tables.slots import Shape
-from terascope.machine_code import INTEGER, column, compile_for, compiled_for, output
+from terascope.machine_code import INTEGER, column, compiled_for, output
 
 PART_ROWS: Final = 1 << 11
 """About as many tuples as a part has."""
@@ -139,59 +127,3 @@ def group_parts(
     if count < 0:
         return None
     return groups[: count * shape.stride].reshape(count, shape.stride), begins
-
-
-@cache
-def group_kernel(shape: Shape, sure: bool) -> Any:
-    module = load_module(group_source(shape, sure))
-    words, edges = output(np.int64), column(np.int64, 2)
-    head = (output(np.int32), words, output(np.float64), edges, output(np.int64, 2))
-    return compile_for(module.group_parts, *head, *column_types(shape, sure))
-
-
-def group_source(shape: Shape, sure: bool) -> str:
-    """`places` has the numbers of groups by their hash; groups are made one behind the other."""
-    update = [
-        line.replace("return r, count", "return np.int64(-1)") for line in update_slots(shape, sure)
-    ]
-    slots = range(shape.first_slot, shape.stride)
-    signature = f"group_parts(places, entries, floats, edges, begins{column_names(shape, sure)})"
-    body = [
-        "count = np.int64(0)",
-        "for part in range(edges.shape[1] - 1):",
-        "    number = np.int64(0)",
-        "    for stretch in range(len(edges)):",
-        "        number += edges[stretch, part + 1] - edges[stretch, part]",
-        "    bits = np.int64(1)",
-        "    while (np.int64(1) << bits) < 2 * number:",
-        "        bits += 1",
-        "    top = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)",
-        "    shift = np.uint64(64 - bits)",
-        "    first = count",
-        "    places[: np.int64(1) << bits] = 0",
-        "    for stretch in range(len(edges)):",
-        "        end = np.uint64(edges[stretch, part + 1])",
-        "        for i in range(np.uint64(edges[stretch, part]), end):",
-        *indent(load_words(shape), 3),
-        f"            at = ({table_hash(shape.word_names)} >> shift) & top",
-        "            while True:",
-        "                known = np.int64(places[at])",
-        "                if known == 0:",
-        "                    places[at] = np.int32(count - first + 1)",
-        f"                    base = np.uint64(count) * np.uint64({shape.stride})",
-        "                    count += 1",
-        "                    state = np.int64(1)",
-        *indent(new_words(shape), 5),
-        *(f"                    entries{word(j)} = 0" for j in slots),
-        *indent(new_slots(shape, sure), 5),
-        "                    break",
-        f"                base = np.uint64(first + known - 1) * np.uint64({shape.stride})",
-        f"                if {same_words(shape)}:",
-        "                    state = entries[base]",
-        "                    break",
-        "                at = (at + np.uint64(1)) & top",
-        *indent(update, 3),
-        "    begins[0, part + 1] = count",
-        "return count",
-    ]
-    return "\n".join(["", "", *function(signature, body)])

@@ -8,23 +8,23 @@ the row only where groups of several epochs share a table (lazy flush). A key wo
 codes, the earlier key in the upper half. FLOAT slots are seen through a float64 view of the same
 memory.
 
-Of a bounded table also the statements about one row: found, started, updated by a tuple. In them
-`r` is the position of the tuple in its columns, `p` the place of its group, `table` the words of
-all places and `floats` the same memory as FLOATs.
+Also the statements of all tables about one row: found, started, updated by a tuple. In them `i` is
+the position of the tuple in its columns, `entries` the words of all places, `floats` the same
+memory as FLOATs, `base` the first word of the group, and `seen` its state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from terascope.functions.slots import COUNT, COUNT_OF, RANGE, SUM_INT, SlotKind
-from terascope.hashing import random_hash
+from terascope.functions.slots import RANGE, SUM_INT, SlotKind
 from terascope.kernels.codegen.generated_modules import indent
 from terascope.kernels.columns.arrays import Rows, Values
+from terascope.machine_code import column
 
 MOST_SLOTS: Final = 60
 """The number of bits of the state word."""
@@ -95,86 +95,105 @@ def put_keys(rows: Rows, shape: Shape, codes: Iterable[Values]) -> None:
             rows[:, word] |= code
 
 
+# ---- in generated kernels ------------------------------------------------------------------------
+
+
+def column_types(shape: Shape, sure: bool) -> list[Any]:
+    """The arguments that are columns: codes, values and, unless `sure`, masks."""
+    arguments = [kind for kind in shape.slots if kind.takes_argument]
+    return [
+        *(column(np.int32) for _ in range(shape.keys)),
+        *(column(np.float64 if kind.is_float else np.int64) for kind in arguments),
+        *(column(np.uint8) for _ in arguments if not sure),
+    ]
+
+
+def column_names(shape: Shape, sure: bool) -> str:
+    """Their names, each with a comma before it."""
+    places = [j for j, kind in enumerate(shape.slots) if kind.takes_argument]
+    names = [f"c{k}" for k in range(shape.keys)] + [f"v{j}" for j in places]
+    names += [] if sure else [f"m{j}" for j in places]
+    return "".join(f", {name}" for name in names)
+
+
+def word(place: int, base: str = "base") -> str:
+    """A word of a row. All indices are unsigned: with signed ones every access first tests whether
+    the index counts from the end, which takes a third of the time.
+    """
+    return f"[{base} + np.uint64({place})]"
+
+
 def view(kind: SlotKind, ints: str, floats: str) -> str:
     return floats if kind.is_float else ints
 
 
-def overflows(target: str, value: str, total: str) -> list[str]:
-    """Statements that set `total` to the sum; its last line is the condition that it overflowed."""
-    return [f"{total} = {target} + {value}", f"(({target} ^ {total}) & ({value} ^ {total})) < 0"]
+def target(shape: Shape, j: int) -> str:
+    return f"{view(shape.slots[j], 'entries', 'floats')}{word(shape.slot(j))}"
 
 
-def packed(shape: Shape) -> list[str]:
+def load_words(shape: Shape) -> list[str]:
     """Key k stands in word k // 2: in its upper half when k is even, else in its lower."""
     lines = []
-    for word in range(shape.words):
-        line = f"w{word} = np.int64(c{2 * word}[r]) << 32"
-        if 2 * word + 1 < shape.keys:
-            line += f" | np.int64(np.uint32(c{2 * word + 1}[r]))"
-        lines.append(line)
+    for w in range(shape.words):
+        text = f"np.int64(c{2 * w}[i]) << 32"
+        if 2 * w + 1 < shape.keys:
+            text = f"({text}) | np.int64(np.uint32(c{2 * w + 1}[i]))"
+        lines.append(f"w{w} = {text}")
     return lines
 
 
-def hashed(shape: Shape) -> list[str]:
-    """The upper half of `h` says the place."""
-    words = [f"np.uint64({word})" for word in shape.word_names]
-    if shape.keys % 2:  # an empty lower half would leave half of the product empty
-        words[-1] = f"({words[-1]} >> np.uint64(32))"
-    return random_hash(words)
+def new_words(shape: Shape) -> list[str]:
+    return [f"entries{word(shape.first_word + w)} = w{w}" for w in range(shape.words)]
 
 
-def is_here(shape: Shape) -> str:
-    """The condition that a tuple's group stands at place `AT`. The epoch belongs to the group, so
-    that a late tuple finds the old group it belongs to, and a new one does not.
+def same_words(shape: Shape, base: str = "base") -> str:
+    tests = [f"entries{word(shape.first_word + w, base)} == w{w}" for w in range(shape.words)]
+    return " and ".join(tests) or "True"
+
+
+def zero_slots(shape: Shape) -> list[str]:
+    return [f"entries{word(place)} = 0" for place in range(shape.first_slot, shape.stride)]
+
+
+def new_slots(shape: Shape, sure: bool) -> list[str]:
+    """The slots of a new group in memory that is zero."""
+    starts = [kind.start if sure else 0 for kind in shape.slots]
+    return [f"entries{word(shape.slot(j))} = {n}" for j, n in enumerate(starts) if n]
+
+
+def update_slots(shape: Shape, sure: bool, overflow: Sequence[str]) -> list[str]:
+    """Take a tuple into its group; one that was just made has the state 1. `sure`: every argument
+    has a value, and no sum overflows. `overflow`: what is done before a sum would overflow; sums
+    are tried first.
     """
-    words = [f"table[AT + {shape.first_word + w}] == w{w}" for w in range(shape.words)]
-    return " and ".join([*words, "table[AT + 1] == epoch", "table[AT] != 0"])
-
-
-def cell(shape: Shape, slot: int) -> str:
-    return f"{view(shape.slots[slot], 'table', 'floats')}[p + {shape.slot(slot)}]"
-
-
-def begun(shape: Shape) -> list[str]:
-    words = [f"table[p + {shape.first_word + w}] = w{w}" for w in range(shape.words)]
-    return ["table[p + 1] = epoch", *words, *restarted(shape)]
-
-
-def restarted(shape: Shape) -> list[str]:
-    starts = [
-        f"{cell(shape, j)} = {'0.0' if kind.is_float else '0'}"
-        for j, kind in enumerate(shape.slots)
-    ]
-    return ["table[p] = 1", *starts]
-
-
-def arguments(shape: Shape) -> list[str]:
-    """`n` is 1 where the argument of a slot has a value and 0 where it is NULL."""
-    lines = []
+    if sure:
+        return sure_slots(shape)
+    lines, tests = [], []
+    for j in shape.sums:
+        total, test = overflows(target(shape, j), f"v{j}[i]", f"s{j}")
+        lines.append(total)
+        tests.append(f"m{j}[i] != 0 and {test}")
+    if tests:
+        lines += [f"if {' or '.join(tests)}:", *indent(overflow)]
     for j, kind in enumerate(shape.slots):
-        if kind.takes_argument:
-            lines.append(f"n{j} = np.int64(m{j}[r] != 0)")
-        if kind.reads_value:
-            hidden = f" & -n{j}" if kind == SUM_INT else ""
-            lines.append(f"a{j} = v{j}[r]{hidden}")
-    return lines
+        taken = [f"{target(shape, j)} = s{j}"]
+        if kind != SUM_INT:
+            taken = kind.update(target(shape, j), f"v{j}[i]", f"(seen >> {j + 1}) & 1 != 0")
+        if kind.takes_argument:  # nothing happens for NULL
+            taken = [f"if m{j}[i] != 0:", *indent([*taken, f"seen |= {1 << (j + 1)}"])]
+        lines += taken
+    return [*lines, "entries[base] = seen"]
 
 
-def taken(shape: Shape) -> list[str]:
-    lines, seen = ["s = table[p]"], []
+def sure_slots(shape: Shape) -> list[str]:
+    lines: list[str] = []
+    everything = 1
     for j, kind in enumerate(shape.slots):
-        held, bit = cell(shape, j), 1 + j
-        if kind == COUNT:
-            lines.append(f"{held} += 1")
-        elif kind == COUNT_OF:
-            lines.append(f"{held} += n{j}")
-        elif kind == SUM_INT:
-            lines.append(f"{held} = t{j}")
-        elif kind != RANGE:
-            lines.append(f"if n{j} != 0:")
-            lines += indent(kind.update(held, f"a{j}", f"(s >> {bit}) & 1"))
-        if kind.takes_argument:
-            seen.append(f"(n{j} << {bit})")
-    if seen:
-        lines.append(f"table[p] = {' | '.join(['s', *seen])}")
-    return lines
+        lines += kind.update_started(target(shape, j), f"v{j}[i]", "seen != 1")
+        everything |= (1 << (j + 1)) if kind.takes_argument else 0
+    return [*lines, "if seen == 1:", f"    entries[base] = np.int64({everything})"]
+
+
+def overflows(target: str, value: str, total: str) -> tuple[str, str]:
+    """The statement that sets `total` to the sum, and the condition that it overflowed."""
+    return f"{total} = {target} + {value}", f"(({target} ^ {total}) & ({value} ^ {total})) < 0"

@@ -13,6 +13,7 @@ old group was always used before a new one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 Policy: TypeAlias = Literal["direct_mapped", "second_chance", "lru"]
@@ -20,22 +21,24 @@ Policy: TypeAlias = Literal["direct_mapped", "second_chance", "lru"]
 POLICIES: Final[tuple[Policy, ...]] = ("direct_mapped", "second_chance", "lru")
 
 STORAGE: Final[dict[Policy, str]] = {
-    "direct_mapped": "table, out",
-    "second_chance": "table, out",
-    "lru": "table, out, heads, links",
+    "direct_mapped": "entries, out",
+    "second_chance": "entries, out",
+    "lru": "entries, out, heads, links",
 }
 """The arrays that every function of the module is given."""
 
 
-def finding(policy: Policy, is_here: str) -> list[str]:
-    """Statements that set `missed`, and `p` to the place of the tuple's group unless missed."""
+def finding(policy: Policy, is_at: Callable[[str], str]) -> list[str]:
+    """Statements that set `missed`, and `p` to the place of the tuple's group unless missed.
+    `is_at`: the condition that it is at a place.
+    """
     match policy:
         case "direct_mapped":
             return [
                 "p = place(h, capacity) * STRIDE",
                 "q = p",
                 "bucket = 0",
-                f"missed = not ({is_here.replace('AT', 'p')})",
+                f"missed = not ({is_at('p')})",
             ]
         case "second_chance":
             return [
@@ -43,9 +46,9 @@ def finding(policy: Policy, is_here: str) -> list[str]:
                 "q = p",
                 "bucket = 0",
                 "missed = False",
-                f"if not ({is_here.replace('AT', 'p')}):",
+                f"if not ({is_at('p')}):",
                 "    q = place(h * SECOND_FACTOR, capacity) * STRIDE",
-                f"    if {is_here.replace('AT', 'q')}:",
+                f"    if {is_at('q')}:",
                 "        p = q",
                 "    else:",
                 "        missed = True",
@@ -56,7 +59,7 @@ def finding(policy: Policy, is_here: str) -> list[str]:
                 "entry = np.int64(heads[bucket])",
                 "p = entry * STRIDE",
                 "q = p",
-                f"while entry != NONE and not ({is_here.replace('AT', 'p')}):",
+                f"while entry != NONE and not ({is_at('p')}):",
                 "    entry = np.int64(links[4 * entry + CHAINED])",
                 "    p = entry * STRIDE",
                 "missed = entry == NONE",
@@ -67,31 +70,31 @@ def finding(policy: Policy, is_here: str) -> list[str]:
 
 _BY_PLACE = '''
 @inner
-def flush_one(table, out, state):
+def flush_one(entries, out, state):
     """The next old group leaves, or the next of all if there is none; there must be one."""
     cursor = state[CURSOR]
     old = state[OLD] > 0
-    while table[cursor] == 0 or (old and table[cursor + 1] == state[CURRENT]):
+    while entries[cursor] == 0 or (old and entries[cursor + 1] == state[CURRENT]):
         cursor += STRIDE
         if cursor == state[CAPACITY] * STRIDE:
             cursor = 0
     state[CURSOR] = cursor
-    leave(table, out, state, cursor)
-    table[cursor] = 0
+    leave(entries, out, state, cursor)
+    entries[cursor] = 0
     state[OCCUPIED] -= 1
     state[OLD] -= old
     state[FLUSHED] += 1
 
 
 @inner
-def vacated(table, out, state, p):
+def vacated(entries, out, state, p):
     """Whether the place is free for a new group, as it is when an old one was there."""
-    if table[p] == 0:
+    if entries[p] == 0:
         state[OCCUPIED] += 1
         return True
-    if table[p + 1] == state[CURRENT]:
+    if entries[p + 1] == state[CURRENT]:
         return False
-    leave(table, out, state, p)
+    leave(entries, out, state, p)
     state[OLD] -= 1
     state[FLUSHED] += 1
     state[PAID] = 1
@@ -99,18 +102,18 @@ def vacated(table, out, state, p):
 
 
 @inner
-def room_made(table, out, state, p, q, bucket):
-    if vacated(table, out, state, p):
+def room_made(entries, out, state, p, q, bucket):
+    if vacated(entries, out, state, p):
         return p
     # or at the second
-    if not drained(table, out, state, False) or full(state):
+    if not drained(entries, out, state, False) or full(state):
         return -1
-    leave(table, out, state, p)
+    leave(entries, out, state, p)
     state[EVICTIONS] += 1
     return p
 '''
 
-_OR_AT_THE_SECOND = """if vacated(table, out, state, q):
+_OR_AT_THE_SECOND = """if vacated(entries, out, state, q):
         return q"""
 
 _BY_CHAIN = '''
@@ -158,11 +161,11 @@ def unchained(heads, links, entry):
 
 
 @inner
-def oldest_left(table, out, heads, links, state):
+def oldest_left(entries, out, heads, links, state):
     """The least recently used group leaves; its entry is free."""
     entry = np.int64(links[4 * state[CAPACITY] + NEWER])
-    leave(table, out, state, entry * STRIDE)
-    table[entry * STRIDE] = 0
+    leave(entries, out, state, entry * STRIDE)
+    entries[entry * STRIDE] = 0
     unlinked(links, entry)
     unchained(heads, links, entry)
     links[4 * entry + CHAINED] = state[FREE]
@@ -171,16 +174,16 @@ def oldest_left(table, out, heads, links, state):
 
 
 @inner
-def flush_one(table, out, heads, links, state):
+def flush_one(entries, out, heads, links, state):
     state[OLD] -= state[OLD] > 0
     state[FLUSHED] += 1
-    oldest_left(table, out, heads, links, state)
+    oldest_left(entries, out, heads, links, state)
 
 
 
 
 @inner
-def room_made(table, out, heads, links, state, p, q, bucket):
+def room_made(entries, out, heads, links, state, p, q, bucket):
     if state[OCCUPIED] == state[CAPACITY]:
         if state[OLD] > 0:
             state[OLD] -= 1
@@ -188,7 +191,7 @@ def room_made(table, out, heads, links, state, p, q, bucket):
             state[PAID] = 1
         else:
             state[EVICTIONS] += 1
-        oldest_left(table, out, heads, links, state)
+        oldest_left(entries, out, heads, links, state)
     entry = state[FREE]
     state[FREE] = np.int64(links[4 * entry + CHAINED])
     links[4 * entry + CHAINED] = heads[bucket]
