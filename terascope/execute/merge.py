@@ -29,8 +29,6 @@ from terascope.kernels.merge.merge_table import (
     fits,
     order_by_epoch,
     put_code,
-    put_signs,
-    put_words,
     take_rows,
     wide_shape,
 )
@@ -120,15 +118,15 @@ class Merger:
     def _fill_strip(
         self, unpacked: Unpacked, keys: Sequence[tuple[Codes, Codes]], start: int, end: int
     ) -> None:
-        wide, strip = self._wide, self._strip
-        put_words(strip, 0, unpacked.state[start:end])
+        wide, strip = self._wide, self._strip[: end - start]
+        strip[:, 0] = unpacked.state[start:end]
         for k, (indices, meaning) in enumerate(keys):
             put_code(strip, 1 + k // 2, k % 2 == 0, indices[start:end], meaning)
         for j, words in enumerate(unpacked.slots):  # high words stand right after the slots
-            put_words(strip, wide.slot(j), words[start:end])
+            strip[:, wide.slot(j)] = words[start:end]
         if len(unpacked.slots) == len(self.shape.slots):
             for high, slot in enumerate(self.shape.sums, len(self.shape.slots)):
-                put_signs(strip, wide.slot(high), unpacked.slots[slot][start:end])
+                strip[:, wide.slot(high)] = unpacked.slots[slot][start:end] >> 63
 
     def _has_room(self, table_bytes: int, coming: Unpacked | None = None) -> bool:
         """Whether a table of this size fits beside the dictionaries, as they are or with the next

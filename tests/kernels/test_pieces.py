@@ -45,15 +45,12 @@ def computed(program: Program, compiled: bool) -> tuple[list[Any], list[Any], An
         for column in (X, Y)
     }
     prefilter, derive = functions(program, compiled)
-    counted = np.zeros(sum(len(p.counters) for p in program.prefilter.pieces), np.int64)
-    bits = [np.full(COUNT, 77, np.uint64) for _ in program.prefilter.arrays]
-    given = [array for one in program.prefilter.inputs for array in vectors[one.expr]]
-    prefilter(COUNT, counted, *given, *bits)
-    types = {s.array: s.dtype for p in program.derive.pieces for s in p.stores}
-    outputs = [np.zeros(COUNT, types[name]) for name in program.derive.arrays]
-    given = [array for one in program.derive.inputs for array in vectors[one.expr]]
-    derive(COUNT, np.zeros(0, np.int64), *given, *outputs)
-    return bits, outputs, counted
+    counted = np.zeros(sum(len(p.counters) for p in program.prefilter), np.int64)
+    bits = {s.array: np.full(COUNT, 77, np.uint64) for p in program.prefilter for s in p.stores}
+    prefilter(COUNT, counted, lambda one: vectors[one.expr], bits)
+    outputs = {s.array: np.zeros(COUNT, s.dtype) for p in program.derive for s in p.stores}
+    derive(COUNT, np.zeros(0, np.int64), lambda one: vectors[one.expr], outputs)
+    return [*bits.values()], [*outputs.values()], counted
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -62,13 +59,13 @@ def test_pieces_compute_what_the_whole_does(
 ) -> None:
     monkeypatch.setattr(programs, "PIECE_LINES", 10**9)
     whole = made(conditions(150), columns(30))
-    assert len(whole.prefilter.pieces) == 3  # a word each
-    assert len(whole.derive.pieces) == 1
+    assert len(whole.prefilter) == 3  # a word each
+    assert len(whole.derive) == 1
     monkeypatch.setattr(programs, "PIECE_LINES", 25)
     monkeypatch.setattr(programs, "MOST_LINES", 80)  # so that both kinds are used
     cut = made(conditions(150), columns(30))
-    assert len(cut.prefilter.pieces) > 6
-    assert len(cut.derive.pieces) > 3
+    assert len(cut.prefilter) > 6
+    assert len(cut.derive) > 3
     expected, found = computed(whole, False), computed(cut, compiled)
     for one, other in zip((*expected[0], *expected[1]), (*found[0], *found[1]), strict=True):
         assert one.tolist() == other.tolist()

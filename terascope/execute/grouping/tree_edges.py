@@ -22,7 +22,7 @@ from terascope.execute.grouping.tree import ParentEdge, epoch_of, slot_column
 from terascope.functions.slots import COUNT
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Values, all_valid
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.merge.groups import key_codes
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
@@ -255,12 +255,13 @@ class TreeEdges:
         state = np.ascontiguousarray(rows[:, 0])
         vectors: dict[Name, Values] = {}
         for k, expr in self._keys:
-            vectors["codes", expr, None] = codes_of(rows, self._shape, k)
+            vectors["codes", expr, None] = np.ascontiguousarray(key_codes(rows, self._shape, k))
         for j in self._slots:
             slot = self._parent.slots[j]
             expr = slot_column(j, slot.kind)
-            vectors["values", expr, None] = slot_values(
-                rows, self._shape.slot(j), slot.kind.is_float
+            values = np.ascontiguousarray(rows[:, self._shape.slot(j)])
+            vectors["values", expr, None] = (
+                values.view(np.float64) if slot.kind.is_float else values
             )
             always = slot.kept == COUNT
             vectors["masks", expr, None] = all_valid(len(rows)) if always else bit_of(state, 1 + j)
@@ -272,25 +273,6 @@ class TreeEdges:
         return TupleVectors(
             len(rows), sum(vector.nbytes for vector in vectors.values()), chosen, vectors
         )
-
-
-def codes_of(rows: Rows, shape: Shape, key: int) -> Codes:
-    """The codes of a key, one for each row."""
-    codes = np.empty(len(rows), np.int32)
-    pick_codes(rows, shape.first_word + key // 2, 32 if key % 2 == 0 else 0, codes)
-    return codes
-
-
-@compiled_for(column(np.int64, 2), INTEGER, INTEGER, output(np.int32))
-def pick_codes(rows: Rows, word: int, shift: int, codes: Codes) -> None:
-    for i in range(len(codes)):
-        codes[i] = np.int32(rows[i, word] >> shift)
-
-
-def slot_values(rows: Rows, word: int, as_float: bool) -> Values:
-    """The values of a slot, one for each row."""
-    values = np.ascontiguousarray(rows[:, word])
-    return values.view(np.float64) if as_float else values
 
 
 def bit_of(state: Ints, bit: int) -> Masks:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -38,6 +38,11 @@ BLOCK: Final = 1 << 13
 """Tuples that numpy computes at once: intermediate arrays stay in the caches."""
 
 Kernel: TypeAlias = Callable[..., Any]
+"""A piece: called with the number of tuples, counters, the vectors it reads and those it writes."""
+Vectors: TypeAlias = Callable[[Input], tuple[Any, Any]]
+Computation: TypeAlias = Callable[[int, Any, Vectors, Mapping[str, Any]], None]
+"""All pieces: called with the number of tuples, counters, a function that gives the vector of an
+input, and the arrays that are written, by name."""
 
 PICK: Final = """
 
@@ -91,31 +96,6 @@ class CodePiece:
         return [INTEGER, output(np.int64), *vectors, *(output(s.dtype) for s in self.stores)]
 
 
-@dataclass(frozen=True)
-class Function:
-    """The computation on the tuples of a batch, piece by piece. It is called with the number of
-    tuples, the counters, the vectors it reads and the arrays it writes.
-    """
-
-    pieces: tuple[CodePiece, ...] = ()
-
-    @cached_property
-    def inputs(self) -> tuple[Input, ...]:
-        return tuple(dict.fromkeys(one for piece in self.pieces for one in piece.inputs))
-
-    @cached_property
-    def arrays(self) -> tuple[str, ...]:
-        """The arrays it writes, in the order of the arguments."""
-        return tuple(dict.fromkeys(s.array for piece in self.pieces for s in piece.stores))
-
-    def places(self, piece: CodePiece) -> list[int]:
-        """The positions of a piece's arrays among the arguments."""
-        vectors = {one: place for place, one in enumerate(self.inputs)}
-        outputs = {name: 2 * len(vectors) + place for place, name in enumerate(self.arrays)}
-        found = [2 * vectors[one] + half for one in piece.inputs for half in (0, 1)]
-        return found + [outputs[store.array] for store in piece.stores]
-
-
 @dataclass
 class CodePieces:
     """Puts the pieces of a function together."""
@@ -142,19 +122,19 @@ class CodePieces:
             self.pieces.append(made)
         self.writer, self.stores, self.counters = Writer(), [], []
 
-    def function(self) -> Function:
+    def all(self) -> tuple[CodePiece, ...]:
         self.cut()
-        return Function(tuple(self.pieces))
+        return tuple(self.pieces)
 
 
 @dataclass(frozen=True)
 class Program:
     """Both functions of a plan."""
 
-    prefilter: Function
+    prefilter: tuple[CodePiece, ...]
     words: int
     """64-bit words of the bit vector."""
-    derive: Function
+    derive: tuple[CodePiece, ...]
     derived: tuple[Expr, ...]
     """The outputs of `derive`: each as value, validity, and whether it overflowed."""
 
@@ -166,7 +146,7 @@ def program(predicates: Sequence[Expr], expressions: Sequence[Expr]) -> Program:
     return Program(prefilter(predicates), words, derive(derived), derived)
 
 
-def prefilter(predicates: Sequence[Expr]) -> Function:
+def prefilter(predicates: Sequence[Expr]) -> tuple[CodePiece, ...]:
     """A piece has bits of one word. One that finds bits of an earlier piece there adds its own."""
     cutting = CodePieces()
     begun: set[str] = set()
@@ -183,10 +163,10 @@ def prefilter(predicates: Sequence[Expr]) -> Function:
             begun.add(array)
             bits = []
             cutting.cut()
-    return cutting.function()
+    return cutting.all()
 
 
-def derive(expressions: Sequence[Expr]) -> Function:
+def derive(expressions: Sequence[Expr]) -> tuple[CodePiece, ...]:
     cutting = CodePieces()
     for k, expr in enumerate(expressions):
         if cutting.is_full:
@@ -198,7 +178,7 @@ def derive(expressions: Sequence[Expr]) -> Function:
         cutting.store(f"m{k}_", f"np.uint8({term.valid or 'True'})", np.uint8)
         if can_overflow(expr):
             cutting.store(f"q{k}", f"np.uint8({w.overflows(expr) or 'False'})", np.uint8)
-    return cutting.function()
+    return cutting.all()
 
 
 def derived_expressions(wanted: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -249,26 +229,24 @@ def by_machine(piece: CodePiece) -> Kernel:
     return kernel
 
 
-def functions(source: Program, compiled: bool) -> tuple[Kernel, Kernel]:
+def functions(source: Program, compiled: bool) -> tuple[Computation, Computation]:
     """(prefilter, derive), ready to be called."""
     return ready(source.prefilter, compiled), ready(source.derive, compiled)
 
 
-def ready(function: Function, compiled: bool) -> Kernel:
-    parts: list[tuple[Kernel, list[int]]] = []
+def ready(pieces: Sequence[CodePiece], compiled: bool) -> Computation:
+    kernels: list[Kernel] = []
     lines = 0
-    for piece in function.pieces:
+    for piece in pieces:
         lines += len(piece.lines)
-        kernel = by_machine(piece) if compiled and lines <= MOST_LINES else by_numpy(piece)
-        parts.append((kernel, function.places(piece)))
+        kernels.append(by_machine(piece) if compiled and lines <= MOST_LINES else by_numpy(piece))
 
-    def call(n: int, counted: Any, *arrays: Any) -> None:
-        for kernel, places in parts:
-            kernel(n, counted, *(arrays[place] for place in places))
+    def compute(n: int, counted: Any, vectors: Vectors, arrays: Mapping[str, Any]) -> None:
+        for piece, kernel in zip(pieces, kernels, strict=True):
+            read = (array for one in piece.inputs for array in vectors(one))
+            kernel(n, counted, *read, *(arrays[store.array] for store in piece.stores))
 
-    if len(parts) == 1:
-        return parts[0][0]
-    return call
+    return compute
 
 
 def vector_type(expr: Expr) -> Any:

@@ -19,7 +19,7 @@ from terascope.connectors.base import arrow_type
 from terascope.functions.overflow import Overflow
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.codegen.lookups import member_vector, slice_values
-from terascope.kernels.codegen.program import Function, Program, numpy_function
+from terascope.kernels.codegen.program import Computation, Program, numpy_function
 from terascope.kernels.codegen.statements import Input, InputKind, is_coded, is_number
 from terascope.kernels.columns.arrays import (
     Codes,
@@ -74,7 +74,7 @@ class VectorBatch(Facts):
     columns: pa.RecordBatch
     dictionaries: TaskDictionaries
     program: Program
-    derive: Callable[..., Any]
+    derive: Computation
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -139,16 +139,15 @@ class VectorBatch(Facts):
             return values, all_valid(len(rows))
         return values, self.once(("present", payload_column(expr)), validity_of, column)[rows]
 
-    def prefilter_bits(self, prefilter: Callable[..., Any], evaluated: Ints) -> list[Hashes]:
+    def prefilter_bits(self, prefilter: Computation, evaluated: Ints) -> list[Hashes]:
         """The bit vector of each tuple: a bit for each shared predicate, set where it is TRUE
         (dissertation 3.4.2). `evaluated`: the evaluations of each predicate are added to it.
         """
-        bits = [np.empty(len(self), np.uint64) for _ in range(self.program.words)]
-        if bits:
-            vectors = self.inputs(self.program.prefilter.inputs)
-            with np.errstate(all="ignore"):
-                prefilter(len(self), evaluated, *vectors, *bits)
-        return bits
+        words = range(self.program.words)
+        bits = {f"bits{word}": np.empty(len(self), np.uint64) for word in words}
+        with np.errstate(all="ignore"):
+            prefilter(len(self), evaluated, self.input, bits)
+        return list(bits.values())
 
     # ---- derived vectors
 
@@ -179,17 +178,17 @@ class VectorBatch(Facts):
     @cached_property
     def _derived(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
         made: dict[Expr, tuple[Values, Masks, Masks | None]] = {}
-        outputs: list[Values] = []
-        for expr in self.program.derived:
-            values = np.empty(len(self), np.float64 if expr.type is Type.FLOAT else np.int64)
-            masks = np.empty(len(self), np.uint8)
+        arrays: dict[str, Values] = {}
+        for k, expr in enumerate(self.program.derived):
+            number = np.float64 if expr.type is Type.FLOAT else np.int64
+            values = arrays[f"v{k}"] = np.empty(len(self), number)
+            masks = arrays[f"m{k}_"] = np.empty(len(self), np.uint8)
             flags = np.empty(len(self), np.uint8) if can_overflow(expr) else None
+            if flags is not None:
+                arrays[f"q{k}"] = flags
             made[expr] = values, masks, flags
-            outputs += [values, masks, *([] if flags is None else [flags])]
-        if outputs:
-            vectors = self.inputs(self.program.derive.inputs)
-            with np.errstate(all="ignore"):
-                self.derive(len(self), np.zeros(0, np.int64), *vectors, *outputs)
+        with np.errstate(all="ignore"):
+            self.derive(len(self), np.zeros(0, np.int64), self.input, arrays)
         return made
 
     # ---- codes
@@ -281,7 +280,7 @@ def evaluated(expr: Expr, vectors: Sequence[Values], count: int) -> tuple[Values
     )
 
 
-NOTHING: Final = Program(Function(), 0, Function(), ())
+NOTHING: Final = Program((), 0, (), ())
 
 
 class FinishedRows:

@@ -19,7 +19,6 @@ from terascope.kernels.columns.arrays import Codes, Flags, Rows, Values
 from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, key_codes
 from terascope.kernels.merge.payload import compact
-from terascope.machine_code import column, compiled_for
 from terascope.types import Type
 
 
@@ -71,7 +70,7 @@ def result_columns(
         else:
             slot = place - len(fields.keys)
             if state is None and fields.shape.slots[slot].is_nullable:
-                state = int(common_state(np.ascontiguousarray(rows)))
+                state = int(np.bitwise_and.reduce(rows[:, 0]))
             made.append(slot_column(rows, state or 0, fields, slot))
     return made
 
@@ -86,15 +85,6 @@ def epoch_column(blocks: Sequence[Block]) -> ConstantColumn | Numbers:
     values = np.repeat(epochs, np.concatenate([block.counts for block in blocks]))
     valid = values != NO_EPOCH
     return Numbers(values) if valid.all() else Numbers(np.where(valid, values, 0), valid)
-
-
-@compiled_for(column(np.int64, 2))
-def common_state(rows: Rows) -> np.int64:
-    """The bits that all rows have in their state."""
-    state = np.int64(-1)
-    for i in range(len(rows)):
-        state &= rows[i, 0]
-    return state
 
 
 def slot_column(rows: Rows, state: int, fields: GroupFields, slot: int) -> Numbers:

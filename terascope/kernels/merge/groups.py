@@ -163,7 +163,8 @@ class Block:
         """The groups that a mask has."""
         if kept.all():
             return self
-        return self.picked(np.flatnonzero(kept), self.rows[kept])
+        places = np.flatnonzero(kept).astype(np.int32)
+        return self.picked(places, rows_at(self.rows, places))
 
 
 @dataclass(frozen=True)

@@ -44,19 +44,6 @@ def put_code(strip: Ints, word: int, upper: bool, indices: Codes, meaning: Codes
             strip[i, word] |= np.int64(meaning[indices[i]])
 
 
-@compiled_for(ROWS, INTEGER, column(np.int64))
-def put_words(strip: Ints, place: int, words: Ints) -> None:
-    for i in range(len(words)):
-        strip[i, place] = words[i]
-
-
-@compiled_for(ROWS, INTEGER, column(np.int64))
-def put_signs(strip: Ints, place: int, words: Ints) -> None:
-    """The high words of 64-bit numbers."""
-    for i in range(len(words)):
-        strip[i, place] = words[i] >> 63
-
-
 @compiled_for(ROWS, INTEGER, INTEGER, INTEGER, ROWS, output(np.int64), INTEGER)
 def append_to_parts(
     strip: Ints, start: int, count: int, words: int, rows: Ints, fills: Ints, capacity: int
@@ -79,16 +66,6 @@ def append_to_parts(
             rows[at, k] = strip[i, k]
         fills[part] = fill + 1
     return count, -1
-
-
-@compiled_for(ROWS, column(np.int64), INTEGER, ROWS, INTEGER)
-def enlarge(rows: Ints, fills: Ints, capacity: int, target: Ints, larger: int) -> None:
-    """The parts of `rows`, each with more room."""
-    stride = rows.shape[1]
-    for part in range(len(fills)):
-        for i in range(fills[part]):
-            for k in range(stride):
-                target[part * larger + i, k] = rows[part * capacity + i, k]
 
 
 @compiled_for(
@@ -306,7 +283,8 @@ class MergeTable:
                 self.grow()
         else:
             self._give_room(len(fills), room // len(fills))
-            enlarge(rows, fills, capacity, self.rows, self.capacity)
+            sizes = len(fills), -1, self.wide.stride
+            self.rows.reshape(sizes)[:, :capacity] = rows.reshape(sizes)
             self.fills = fills
 
     def has_any(self, words: Sequence[int]) -> bool:

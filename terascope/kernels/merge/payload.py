@@ -104,20 +104,11 @@ EPOCHS = pa.run_end_encoded(pa.int32(), pa.int64())
 
 def narrow(values: Values) -> pa.Array:
     """Integers as a column of the narrowest type that holds them."""
-    least, most = bounds(values if values.dtype == np.int64 else values.astype(np.int64))
+    least, most = values.min(initial=0), values.max(initial=0)
     for type in (np.int8, np.int16, np.int32):
         if np.iinfo(type).min <= least and most <= np.iinfo(type).max:
             return pa.array(values.astype(type))
     return pa.array(values)
-
-
-@compiled_for(column(np.int64))
-def bounds(values: Ints) -> tuple[int, int]:
-    least, most = values[0], values[0]
-    for value in values:
-        least = min(least, value)
-        most = max(most, value)
-    return least, most
 
 
 @dataclass(frozen=True)
