@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from terascope.config import Config
 from terascope.connectors.registry import Interface
-from terascope.local.engine import LocalEngine
-from terascope.local.run import run_locally
+from terascope.local.run import LocalEngine, run_locally
 from terascope.optimize.driver import optimize
 from terascope.physical.delivery import Sink
 from terascope.physical.planner import plan_job

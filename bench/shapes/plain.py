@@ -16,7 +16,7 @@ from time import process_time
 from terascope.config import Config
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.merging_task import Merging
+from terascope.execute.merge import Merging
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.reports import Outgoing

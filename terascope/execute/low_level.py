@@ -6,7 +6,7 @@ read in one pass; partial groups, if any task had to give some up, then meet in 
 windows are assembled from their slices, too.
 
 An engine runs the tasks and moves their rows: terascope.spark.engine as jobs of Spark,
-terascope.local.engine in this process. Both run the same reading tasks, merging tasks and joins of
+terascope.local.run in this process. Both run the same reading tasks, merging tasks and joins of
 leftover rows.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from terascope.execute.merging_task import LeftoverJoin, Merging, small_leftovers
+from terascope.execute.merge import LeftoverJoin, Merging, small_leftovers
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead
 from terascope.execute.reports import (

@@ -9,7 +9,7 @@ other operator; its rows are few, because the low level has reduced them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -22,7 +22,6 @@ from terascope.execute.rows.collect import Regrouping, first_rows
 from terascope.execute.rows.steps import matched, plain_column, run_steps
 from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
-from terascope.local.engine import batch_of
 from terascope.physical.delivery import can_match
 from terascope.physical.row_pipeline import (
     Regroup,
@@ -209,6 +208,20 @@ def with_missing_keys(groups: pa.RecordBatch, rel: Aggregate) -> pa.RecordBatch:
 def tuples_of(batch: pa.RecordBatch) -> list[Row]:
     columns = [column.to_pylist() for column in batch.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+
+
+def batch_of(batches: Iterable[pa.RecordBatch], fields: Sequence[Field]) -> pa.RecordBatch:
+    """Batches with the columns of `fields` as one, without dictionaries."""
+    schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
+    found = [
+        pa.RecordBatch.from_arrays(
+            [plain_column(c, f.type) for c, f in zip(batch.columns, fields, strict=True)],
+            schema=schema,
+        )
+        for batch in batches
+    ]
+    empty = pa.RecordBatch.from_arrays([pa.array([], t) for t in schema.types], schema=schema)
+    return pa.concat_batches([*found, empty])
 
 
 def in_windows(rel: Window, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Value
 from terascope.functions.roles import NullTest
 from terascope.kernels.codegen.expressions import unsupported
-from terascope.kernels.columns.payload_patterns import is_payload_text
+from terascope.kernels.columns.payload_tests import is_payload_text
 from terascope.physical.low_plan import LowAggregate, Slot, has_slot, slot_of
 from terascope.plan.build import call, disjunction, term_expr
 from terascope.plan.expr import (

@@ -22,7 +22,7 @@ from pyspark.sql.utils import is_remote
 
 from terascope.connectors.base import ReadReport, Split, arrow_type
 from terascope.connectors.registry import read_split
-from terascope.execute.merging_task import LeftoverJoin, Merging
+from terascope.execute.merge import LeftoverJoin, Merging
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
 from terascope.execute.reports import (
     Outgoing,

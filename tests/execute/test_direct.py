@@ -18,7 +18,7 @@ import pytest
 from terascope.config import Config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.merging_task import LeftoverJoin, Merging
+from terascope.execute.merge import LeftoverJoin, Merging
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.reports import Outgoing
 from terascope.execute.results.parts import Part

@@ -10,7 +10,7 @@ import pytest
 from bench.queries78 import PAIRS, gsql
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.execute.grouping.spilled_groups import SpilledGroups
+from terascope.execute.spill import SpilledGroups
 from terascope.kernels.merge.groups import Block
 from terascope.physical.job import Job
 from terascope.physical.planner import plan_job

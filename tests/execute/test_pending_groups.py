@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from terascope.execute.grouping.pending_groups import MERGED_ROWS, PendingGroups
-from terascope.execute.grouping.spilled_groups import TAKEN_ROWS
+from terascope.execute.spill import TAKEN_ROWS
 from terascope.functions.aggregates.extremes import MAX_INT
 from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.arrays import Rows

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from terascope.functions.regex import compiled
 from terascope.kernels.columns.arrays import byte_runs
-from terascope.kernels.columns.payload_patterns import re2_pattern, required_text
-from terascope.kernels.columns.payload_tests import contains, pattern_values
+from terascope.kernels.columns.payload_tests import (
+    contains,
+    pattern_values,
+    re2_pattern,
+    required_text,
+)
 
 payloads = st.lists(st.one_of(st.none(), st.text("ab\n", max_size=90).map(str.encode)), max_size=40)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from terascope.diagnostic import OutputError
-from terascope.kernels.merge.spill import Spill
+from terascope.execute.spill import Spill
 
 
 def test_payloads_come_back_partition_by_partition_and_no_file_can_be_seen(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import terascope.execute.low_level as low_level
 from terascope.config import Config
-from terascope.execute.merging_task import small_leftovers
+from terascope.execute.merge import small_leftovers
 from terascope.session import Session
 
 pytestmark = pytest.mark.spark

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from terascope.execute import reading_task as low_task
-from terascope.execute.merging_task import Merging
+from terascope.execute.merge import Merging
 from terascope.execute.reports import Outgoing
 from terascope.spark.write import Writing
 from tests.spark.killed_runs import ARMED

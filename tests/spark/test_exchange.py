@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
-from terascope.execute.merging_task import Merging
+from terascope.execute.merge import Merging
 from terascope.execute.results.parts import PartWriter
 from terascope.execute.results.result_files import sorted_table, write_table
 from terascope.functions.aggregates.extremes import MIN_FLOAT

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.execute.grouping.spilled_groups import PARTS, SpilledGroups, parts_of
+from terascope.execute.spill import PARTS, SpilledGroups, parts_of
 from terascope.kernels.columns.arrays import Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block

@@ -35,8 +35,12 @@ from terascope.kernels.columns.arrays import (
     validity_of,
 )
 from terascope.kernels.columns.dictionary import NULL_CODE, NumberDictionary
-from terascope.kernels.columns.payload_patterns import extracted, payload_extraction
-from terascope.kernels.columns.payload_tests import payload_column, payload_values
+from terascope.kernels.columns.payload_tests import (
+    extracted,
+    payload_column,
+    payload_extraction,
+    payload_values,
+)
 from terascope.kernels.columns.task_dictionaries import (
     TaskDictionaries,
     coded_column,

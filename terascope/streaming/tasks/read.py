@@ -20,8 +20,7 @@ from typing import Final
 
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery
-from terascope.execute.merge import Merger
-from terascope.execute.merging_task import Merging
+from terascope.execute.merge import Merger, Merging
 from terascope.execute.reading_task import NativeRead, Partials, taken
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.task import Groups, LowTask, Ready
