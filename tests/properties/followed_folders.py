@@ -123,7 +123,7 @@ class Followed:
 
     @property
     def status(self) -> Status:
-        states = self.run.reader.links.states()
+        states = self.run.live.links.states()
         return self.reporter.status(Supervised("running"), states)
 
     @property

@@ -10,32 +10,31 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from unittest.mock import patch
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
 from terascope.spark.stream.runner import Runner, StreamRun
-from terascope.spark.stream.source import LiveReader, StreamPartition
 from terascope.streaming import batch as stream_batch
 from terascope.streaming import closing, ownership
 from terascope.streaming import release as stream_release
 from terascope.streaming.heartbeat import BatchReport
+from terascope.streaming.live_source import LiveSource, initial_offset
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.state import StateFolder
+from terascope.streaming.tasks.read import read_tuples
 from terascope.streams import planned_stream
-from tests.properties.plain_high_level import PlainEngine, rows
+from tests.properties.plain_high_level import PlainEngine
 from tests.properties.stream_cases import KillPoint
 
-Told = tuple[str, str]
 Offset = dict[str, str]
 
 
@@ -102,12 +101,13 @@ class PlainRun:
         self.runner = Runner(
             cast(SparkSession, None), plan, settings, self.reports.append, self.windows
         )
-        source = self.runner.source()
-        self.reader = LiveReader(source)
+        source = self.source = self.runner.source()
+        links = None
         if now is not None:
-            self.reader._links = Links(
+            links = Links(
                 source.interfaces, source.clocks, source.edge, source.settings, source.journal, now
             )
+        self.live = LiveSource(source, links)
 
     @property
     def ended(self) -> bool:
@@ -121,9 +121,9 @@ class PlainRun:
         """
         log = self._log
         again = log.done < len(log.offsets)
-        start = log.offsets[log.done - 1] if log.done else self.reader.initialOffset()
+        start = log.offsets[log.done - 1] if log.done else initial_offset(self.source)
         if not again:
-            end = self.reader.latestOffset(start, ReadAllAvailable())
+            end = self.live.latest(start)
             if end == start:
                 return False
             noted = self.runner.run.checkpoint / "offsets" / str(len(log.offsets))
@@ -131,7 +131,7 @@ class PlainRun:
             noted.touch()
             log.offsets.append(json.loads(json.dumps(end)))
             if log.done:
-                self.reader.commit(start)
+                self.live.commit(start)
         with killed_at(kill, nth):
             self.batch(start, log.offsets[log.done])
         if kill == "noted":
@@ -140,12 +140,9 @@ class PlainRun:
         return True
 
     def batch(self, start: Offset, end: Offset) -> None:
-        partitions = self.reader.partitions(start, end)
-        told = [row for one in partitions for row in self.task(cast(StreamPartition, one))]
+        tasks = self.live.tasks(start, end)
+        told = [row for task in tasks for row in read_tuples(self.source.reading, task)]
         self.runner.pipeline.run(self._log.done, lambda: told, PlainEngine(self._plan))
-
-    def task(self, partition: StreamPartition) -> Iterable[Told]:
-        return cast(list[Told], [row for b in self.reader.read(partition) for row in rows(b)])
 
     def close(self) -> None:
         self.runner.close()

@@ -210,7 +210,7 @@ def test_pieces_that_were_found_and_not_read_are_read_when_the_folder_is_back(
 ) -> None:
     run = started(tmp_path)
     run.drop("b", [run.now])
-    run.run.reader.links.poll()  # it is in the journal, and no batch has it
+    run.run.live.links.poll()  # it is in the journal, and no batch has it
     losing = Renamed(run, stack)
     losing.lose()
     busy(run, 5)

@@ -86,7 +86,7 @@ class Slow:
 
     @property
     def status(self) -> Status:
-        links = self.followed.run.reader.links.states()
+        links = self.followed.run.live.links.states()
         backlogs = {link.name: link.backlog_bytes for link in links}
         told = self.running.status()
         sources = (replace(s, backlog_bytes=backlogs[s.name]) for s in told.sources)

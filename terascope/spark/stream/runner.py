@@ -30,10 +30,11 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.spark.mistakes import translated
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import ForeachBatch
-from terascope.spark.stream.source import Samples, StreamSource, stream_frame
+from terascope.spark.stream.source import stream_frame
 from terascope.streaming.context import Expiry, RunContext
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.late import LATE, kept_fields
+from terascope.streaming.live_source import Samples, StreamSource
 from terascope.streaming.ownership import stream_epochs
 from terascope.streaming.partners import partners
 from terascope.streaming.pipeline import Pipeline
