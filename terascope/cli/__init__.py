@@ -2,33 +2,23 @@
 calibrate`, and for a set that is running `terascope status | why | tail | set`.
 
 In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
-(done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). Every command is a
-module of its name; what is slow to import is imported when a command needs it.
+(done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). What is slow to
+import is imported when a command needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter
-from typing import Annotated
 
 import typer
 
-from terascope.cli.bench import bench
-from terascope.cli.calibrate import calibrate
-from terascope.cli.check import check
-from terascope.cli.command import as_command
-from terascope.cli.demo import demo
-from terascope.cli.explain import explain
-from terascope.cli.fmt import fmt
-from terascope.cli.generate import generate, shape_flags
+from terascope.cli.command import as_command, help_texts
+from terascope.cli.measure import bench, calibrate
+from terascope.cli.query_sets import check, explain, fmt, stats
 from terascope.cli.run import run
-from terascope.cli.set import set_
-from terascope.cli.stats import stats
-from terascope.cli.status import status
-from terascope.cli.tail import tail
-from terascope.cli.why import why
-from terascope.cli.words import EXAMPLES, help_text
+from terascope.cli.running_set import set_, status, tail, why
+from terascope.cli.traffic import demo, generate, profile_flags
 from terascope.version import VERSION
 
 app = typer.Typer(
@@ -38,7 +28,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXAMPLES["terascope"],
 )
 
 
@@ -47,15 +36,13 @@ def add(
 ) -> None:
     """A command by the name of its function; `set_` leaves Python its own set."""
     name = command.__name__.removesuffix("_")
-    help = help_text(command)
-    app.command(name, help=help, epilog=EXAMPLES[name], rich_help_panel=panel)(
-        as_command(command, more)
-    )
+    help, epilog = help_texts(command)
+    app.command(name, help=help, epilog=epilog, rich_help_panel=panel)(as_command(command, more))
 
 
 for batch_command in (check, fmt, explain, stats, run):
     add(batch_command)
-add(generate, more=shape_flags())
+add(generate, more=profile_flags())
 for other_command in (demo, bench, calibrate):
     add(other_command)
 for stream_command in (status, why, tail, set_):
@@ -68,11 +55,19 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=print_version, is_eager=True, help="Say which version."),
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=print_version, is_eager=True, help="Say which version."
+    ),
 ) -> None:
-    """Sets of GSQL queries over packet traces and tables, computed by Apache Spark."""
+    """Sets of GSQL queries over packet traces and tables, computed by Apache Spark.
+
+    Examples:
+        terascope demo
+        terascope generate trace.pcap --duration 120 --scenario syn_flood
+        terascope run flows.gsql --source eth0=pcap:trace.pcap
+    """
+
+
+main_help, main_epilog = help_texts(main)
+app.callback(help=main_help, epilog=main_epilog)(main)

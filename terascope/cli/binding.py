@@ -10,22 +10,15 @@ import sys
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
-import typer
-
-from terascope.cli.command import flag
+from terascope.cli.command import argument, flag, misuse, read_flag, tell_diagnostic
 
 if TYPE_CHECKING:
     from terascope.diagnostic import Source
     from terascope.session import QuerySet, Session
 
-Files = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE.gsql...", help="The query set, in one file or several; - is stdin."
-    ),
-]
+FILES: Final = argument("The query set, in one file or several; - is stdin.", "FILE.gsql...")
 
 
 @dataclass(frozen=True)
@@ -34,33 +27,30 @@ class Binding:
 
     PANEL: ClassVar = "Binding"
     source: list[str] | None = flag(
+        "A source: pcap, csv, json or parquet; a file, a directory or a glob. May be repeated.",
         "--source",
         "-s",
         metavar="[INTERFACE=]KIND:LOCATION",
-        help="A source: pcap, csv, json or parquet; a file, a directory or a glob."
-        " May be repeated.",
     )
     source_option: list[str] | None = flag(
+        "An option of a source, such as log.delimiter=';'. May be repeated.",
         metavar="INTERFACE.KEY=VALUE",
-        help="An option of a source, such as log.delimiter=';'. May be repeated.",
     )
     set_: list[str] | None = flag(
-        "--set",
-        metavar="NAME=A,B",
-        help="An interface set, read as FROM [NAME].TCP. May be repeated.",
+        "An interface set, read as FROM [NAME].TCP. May be repeated.", "--set", metavar="NAME=A,B"
     )
     param: list[str] | None = flag(
+        "The value of $NAME. May be repeated. A stream that goes on from its checkpoint keeps"
+        " what terascope set gave, unless this is another value than at its last start.",
         "--param",
         "-p",
         metavar="NAME=VALUE",
-        help="The value of $NAME. May be repeated. A stream that goes on from its checkpoint keeps"
-        " what terascope set gave, unless this is another value than at its last start.",
     )
     functions: list[Path] | None = flag(
+        "Functions of your own, made with @scalar or @aggregate. May be repeated.",
         metavar="FILE.py",
-        help="Functions of your own, made with @scalar or @aggregate. May be repeated.",
     )
-    config: Path | None = flag(metavar="FILE.toml", help="Settings from a file; flags win over it.")
+    config: Path | None = flag("Settings from a file; flags win over it.", metavar="FILE.toml")
 
     def session(self, **settings: object) -> Session:
         """A session with everything the flags and the configuration say. `settings`: further ones
@@ -90,16 +80,11 @@ class Binding:
 
         found: dict[str, str] = {}
         for text in self.source or ():
-            try:
+            with read_flag("--source", SourceError):
                 interface = parse_interface(text)
-            except SourceError as mistake:
-                raise typer.BadParameter(str(mistake), param_hint="--source") from None
             if interface.name in found:
-                raise typer.BadParameter(
-                    f"two sources are called '{interface.name}';"
-                    " give each a name, such as eth0=pcap:trace.pcap",
-                    param_hint="--source",
-                )
+                example = "give each a name, such as eth0=pcap:trace.pcap"
+                raise misuse("--source", f"two sources are called '{interface.name}'; {example}")
             found[interface.name] = f"{interface.kind}:{interface.location}"
         return found
 
@@ -110,7 +95,7 @@ def pairs(flag: str, values: Iterable[str] | None, form: str) -> list[tuple[str,
     for text in values or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"'{text}' is not {form}", param_hint=flag)
+            raise misuse(flag, f"'{text}' is not {form}")
         found.append((name.strip(), value))
     return found
 
@@ -119,17 +104,13 @@ def option_table(
     values: list[str] | None, known: Set[str], before: dict[str, dict[str, str]]
 ) -> dict[str, dict[str, str]]:
     table = {name: dict(options) for name, options in before.items()}
-    form = "INTERFACE.KEY=VALUE"
-    for name, value in pairs("--source-option", values, form):
+    flag, form = "--source-option", "INTERFACE.KEY=VALUE"
+    for name, value in pairs(flag, values, form):
         interface, dot, key = name.partition(".")
         if not dot or not key:
-            raise typer.BadParameter(
-                f"'{name}={value}' is not {form}", param_hint="--source-option"
-            )
+            raise misuse(flag, f"'{name}={value}' is not {form}")
         if interface not in known:
-            raise typer.BadParameter(
-                f"no source is called '{interface}'", param_hint="--source-option"
-            )
+            raise misuse(flag, f"no source is called '{interface}'")
         table.setdefault(interface, {})[key] = value
     return table
 
@@ -139,12 +120,11 @@ def set_table(values: list[str] | None, known: Set[str]) -> dict[str, list[str]]
     for name, text in pairs("--set", values, "NAME=A,B"):
         members = [member.strip() for member in text.split(",") if member.strip()]
         if not members:
-            raise typer.BadParameter(f"set '{name}' has no members", param_hint="--set")
+            raise misuse("--set", f"set '{name}' has no members")
         missing = [member for member in members if member not in known]
         if missing and known:
-            raise typer.BadParameter(
-                f"no source is called '{missing[0]}', which set '{name}' names", param_hint="--set"
-            )
+            named = f"which set '{name}' names"
+            raise misuse("--set", f"no source is called '{missing[0]}', {named}")
         table[name] = members
     return table
 
@@ -168,7 +148,6 @@ def read_set(file: Path) -> Source:
 
 def loaded(session: Session, files: list[Path]) -> QuerySet:
     """The query set of one file or several; its warnings are printed."""
-    from terascope.cli.mistakes import tell_diagnostic
     from terascope.diagnostic import Source, render_one
     from terascope.session import QuerySet
 

@@ -1,8 +1,10 @@
 """A Python function as a command of the command line.
 
-A parameter whose type is a dataclass becomes one flag for each field of the dataclass, so that
-commands share groups of flags. Every command has --debug. A mistake ends a command with one clear
-line on stderr and exit code 1, without a traceback.
+The default of a parameter says what the parameter is: `flag(...)` or `argument(...)`. A parameter
+whose type is a dataclass becomes one flag for each field of the dataclass, so that commands share
+groups of flags. The docstring is the help; its section `Examples:` stands below the flags. Every
+command has --debug. A mistake ends a command with one clear line on stderr, or a diagnostic with
+its place, and exit code 1, without a traceback.
 """
 
 from __future__ import annotations
@@ -12,32 +14,34 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import Field, field, fields, is_dataclass
-from inspect import Parameter, Signature, signature
-from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, Final, get_type_hints
 
 import typer
-
-from terascope.cli.mistakes import errors, tell
+from rich.console import Console
+from rich.text import Text
 
 INTERRUPTED: Final = 130
-FLAG: Final = "flag"
-Debug = Annotated[
-    bool, typer.Option("--debug", help="Show the traceback of a failure nobody expected.")
-]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="The checkpoint of the run; not needed while only one set is running."
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
-def flag(*names: str, help: str, default: Any = None, **more: Any) -> Any:
-    """A field of a group of flags."""
-    return field(default=default, metadata={FLAG: typer.Option(*names, help=help, **more)})
+def flag(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """A flag of a command, or a field of a group of flags. The help shows a default that is a
+    value.
+    """
+    shown = default not in (None, False)
+    return typer.Option(default, *names, help=help, show_default=shown, **more)
+
+
+def argument(help: str, metavar: str, default: Any = ...) -> Any:
+    return typer.Argument(default, help=help, metavar=metavar, show_default=False)
+
+
+DEBUG: Final = flag("Show the traceback of a failure nobody expected.", "--debug", default=False)
+QUIET: Final = flag("No progress.", "--quiet", "-q", default=False)
+CHECKPOINT: Final = flag(
+    "The checkpoint of the run; not needed while only one set is running.", metavar="DIR"
+)
 
 
 def as_command(
@@ -61,7 +65,7 @@ def as_command(
             flags += group_flags(groups[name])
         elif parameter.kind is not Parameter.VAR_KEYWORD:
             flags.append(keyword(name, parameter.annotation, parameter.default))
-    flags += [*more, keyword("debug", Debug, False)]
+    flags += [*more, keyword("debug", bool, DEBUG)]
     run.__signature__ = Signature(flags)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in flags}
     return run
@@ -70,20 +74,44 @@ def as_command(
 def group_flags(group: Any) -> list[Parameter]:
     """The fields of a group as parameters, in the group's panel of the help."""
     hints = get_type_hints(group)
-
-    def parameter(field: Field[Any]) -> Parameter:
-        option = field.metadata[FLAG]
-        option.rich_help_panel = group.PANEL
-        return keyword(field.name, Annotated[hints[field.name], option], field.default)
-
-    return [parameter(field) for field in fields(group)]
+    flags: dict[str, Any] = {field.name: field.default for field in fields(group)}
+    for one in flags.values():
+        one.rich_help_panel = group.PANEL
+    return [keyword(name, hints[name], one) for name, one in flags.items()]
 
 
 def keyword(name: str, annotation: Any, default: Any) -> Parameter:
-    """A parameter as typer takes it; the help shows a default that is a value."""
-    for described in annotation.__metadata__:
-        described.show_default = default not in (None, False, Parameter.empty)
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def help_texts(function: Callable[..., None]) -> tuple[str, str]:
+    """The help and what stands below the flags, from a docstring. The lines of a paragraph are the
+    terminal's to break; an example has a line of its own, and square brackets in it are text.
+    """
+    text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
+    paragraphs = [paragraph.replace("\n", " ") for paragraph in text.split("\n\n")]
+    shown = [
+        f"  [cyan]{line.strip().replace('[', chr(92) + '[')}[/cyan]"
+        for line in examples.splitlines()
+    ]
+    return "\n\n".join(paragraphs), "\n".join(["[bold]Examples[/bold]", *shown])
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+def misuse(flag: str | None, why: str) -> typer.BadParameter:
+    """A mistake of usage, which ends a command with exit code 2."""
+    return typer.BadParameter(why, param_hint=flag)
+
+
+@contextmanager
+def read_flag(flag: str | None, mistakes: type[Exception] = ValueError) -> Iterator[None]:
+    """What is wrong with the value of a flag is a mistake of usage."""
+    try:
+        yield
+    except mistakes as mistake:
+        raise misuse(flag, str(mistake)) from None
 
 
 @contextmanager
@@ -117,3 +145,69 @@ def unlogged() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+def errors() -> Console:
+    """Where mistakes go; long lines are the terminal's to break."""
+    return Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def tell(mistake: Exception) -> None:
+    """A mistake for a person to read."""
+    from terascope.diagnostic import QueryError, render_one
+
+    if isinstance(mistake, QueryError):
+        for diagnostic in mistake.diagnostics:
+            tell_diagnostic(render_one(diagnostic, mistake.source), diagnostic.severity)
+        number = len(mistake.diagnostics)
+        errors().print(f"{number} mistake{'' if number == 1 else 's'} in {mistake.source.name}")
+    else:
+        tell_line("error", message(mistake))
+
+
+def tell_diagnostic(text: str, severity: str) -> None:
+    """Its first line in colour; an empty line after it."""
+    first, newline, rest = text.partition("\n")
+    word, bracket, behind = first.partition("]: ")
+    head = Text.assemble((word + bracket, style_of(severity)), (behind, "bold"))
+    errors().print(Text.assemble(head, newline, rest, "\n"))
+
+
+def tell_line(word: str, text: str) -> None:
+    errors().print(Text.assemble((f"{word}: ", style_of(word)), text))
+
+
+def style_of(severity: str) -> str:
+    return "bold red" if severity == "error" else "bold yellow"
+
+
+def message(mistake: Exception) -> str:
+    """The message of a mistake made for the user; what was not foreseen is said to be that."""
+    if isinstance(mistake, expected_mistakes()):
+        return str(mistake)
+    if isinstance(mistake, OSError) and mistake.strerror:
+        where = f" '{mistake.filename}'" if mistake.filename else ""
+        return f"cannot use{where}: {mistake.strerror.lower()}"
+    lines = str(mistake).strip().splitlines() or ["no message"]
+    return f"unexpected {type(mistake).__name__}: {lines[0]} (--debug shows where)"
+
+
+EXPECTED: Final = {
+    "terascope.config": ("ConfigError",),
+    "terascope.diagnostic": ("OutputError", "SourceError", "StreamError"),
+    "terascope.functions.base": ("FunctionMistake", "ValueMistake"),
+    "terascope.spark.mistakes": ("RunError",),
+    "terascope.spark.session": ("SparkUnavailable",),
+    "bench.experiment": ("BenchError",),
+}
+"""Module -> exceptions whose message is for the user."""
+
+
+def expected_mistakes() -> tuple[type[Exception], ...]:
+    """The exceptions that can have been raised: those of modules that were imported."""
+    return tuple(
+        getattr(sys.modules[module], name)
+        for module, names in EXPECTED.items()
+        if module in sys.modules
+        for name in names
+    )

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from terascope.cli.mistakes import errors
+from terascope.cli.command import errors
 
 Told = Callable[[str, int, int], None]
 Counted = Callable[[int, int], None]

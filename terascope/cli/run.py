@@ -1,23 +1,25 @@
-"""`terascope run`: a query set over its sources, computed once or as a stream."""
+"""`terascope run`: a query set over its sources, computed once or as a stream.
+
+A malformed flag, or one that makes no sense beside another, is a mistake of usage.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 import typer
 from rich.text import Text
 
-from terascope.cli.binding import Binding, Files, loaded
-from terascope.cli.command import flag
-from terascope.cli.stream_flags import StreamFlags
+from terascope.cli.binding import FILES, Binding, loaded
+from terascope.cli.command import errors, flag, misuse, read_flag, tell_line
 
 if TYPE_CHECKING:
-    from terascope.cli.printing import Show, TextFormat, Told
-    from terascope.cli.row_printer import RowsFormat
+    from terascope.cli.printing import RowsFormat, Show, TextFormat, Told
     from terascope.cli.run_stream import Destination
     from terascope.output import FileFormat
     from terascope.results import Results
@@ -45,30 +47,30 @@ class ResultFlags:
 
     PANEL: ClassVar = "Results"
     output: Path | None = flag(
+        "Write every query to DIR/NAME.csv (or .json, .ndjson, .parquet), with a manifest"
+        " beside it; all of them or none.",
         "--output",
         "-o",
         metavar="DIR",
-        help="Write every query to DIR/NAME.csv (or .json, .ndjson, .parquet), with a manifest"
-        " beside it; all of them or none.",
     )
     format: Format | None = flag(
-        "--format", "-f", help="table on stdout, csv with --output, unless something else is said."
+        "table on stdout, csv with --output, unless something else is said.", "--format", "-f"
     )
     parts: bool = flag(
-        "--parts",
-        default=False,
-        help="With --output, and csv or parquet: every query is a folder DIR/NAME of files,"
+        "With --output, and csv or parquet: every query is a folder DIR/NAME of files,"
         " written by Spark's tasks as they finish, rows in no particular order. The fastest way"
         " to large results.",
+        "--parts",
+        default=False,
     )
-    rows: int = flag("--rows", default=20, help="Rows shown of each table.", min=0)
+    rows: int = flag("Rows shown of each table.", default=20, min=0)
     strict: bool | None = flag(
-        "--strict", help="Malformed packets or rows are an error, and nothing is written."
+        "Malformed packets or rows are an error, and nothing is written.", "--strict"
     )
     explain: bool = flag(
+        "Afterwards show, on stderr, the physical plan with what every operator did.",
         "--explain",
         default=False,
-        help="Afterwards show, on stderr, the physical plan with what every operator did.",
     )
 
     def check(self, stream: bool) -> None:
@@ -86,35 +88,124 @@ class ResultFlags:
         )
         for is_wrong, name, why in wrong:
             if is_wrong:
-                raise typer.BadParameter(why, param_hint=name)
+                raise misuse(name, why)
+
+
+@dataclass(frozen=True)
+class StreamFlags:
+    """How a set runs as a stream."""
+
+    PANEL: ClassVar = "Streams"
+    stream: bool = flag(
+        "Follow the sources as they grow and give rows as their windows close, until Ctrl-C.",
+        "--stream",
+        default=False,
+    )
+    checkpoint: Path | None = flag(
+        "What is needed to go on after a stop or a failure; OUTPUT/.checkpoint by default.",
+        metavar="DIR",
+    )
+    speed: str | None = flag(
+        "Replay what is there by the time in it, as fast as it came, faster, or at once.",
+        metavar="1x|10x|max",
+    )
+    until_idle: bool = flag(
+        "End when all that is there was read; windows that are open close then.",
+        "--until-idle",
+        default=False,
+    )
+    heartbeat: str | None = flag(
+        "How often the clock moves the watermarks of silent sources; 1s by default.",
+        metavar="1s|500ms|off",
+    )
+    skew: str | None = flag(
+        "How far a silent source may be behind the clock: 2s by default, 0s with --speed.",
+        metavar="2s",
+    )
+    replay_limit: str | None = flag(
+        "A source whose first tuples are further from the clock (and the skew) is a replay and"
+        " keeps its own clock: silence closes none of its windows; 1m by default.",
+        metavar="1m|off",
+    )
+    replay: list[str] | None = flag(
+        "A source that is a replay whatever its first tuples say.", metavar="NAME|all"
+    )
+    liveness: str | None = flag(
+        "How long others wait for a source that is gone, or for a replay that gives nothing;"
+        " 5m by default.",
+        metavar="5m|off",
+    )
+    trigger: str | None = flag("From one micro-batch to the next; 1s by default.", metavar="1s")
+    batch_bytes: str | None = flag("What a micro-batch reads at most.", metavar="256MB")
+    late: Path | None = flag(
+        "Keep tuples that come when their window is closed; otherwise they are only counted.",
+        metavar="DIR",
+    )
+    port: int | None = flag(
+        "Where /status and /metrics are served on this machine; any that is free by default.",
+        metavar="N",
+        min=0,
+        max=65535,
+    )
+
+    def settings(self) -> dict[str, object]:
+        """The settings that flags give, by the names of the configuration; None: not given."""
+        from terascope.units import seconds, seconds_or_never, seconds_or_off, size
+
+        readers: dict[str, Callable[[object], object]] = {
+            "heartbeat": seconds_or_off,
+            "skew": seconds,
+            "trigger": seconds,
+            "batch_bytes": size,
+            "replay_limit": seconds_or_never,
+            "liveness": seconds_or_never,
+        }
+        found: dict[str, object] = {
+            name: getattr(self, name) or None for name in ("speed", "until_idle", "late", "replay")
+        }
+        for name, read in readers.items():
+            text = getattr(self, name)
+            with read_flag(flag_name(name)):
+                found[name] = None if text is None else read(text)
+        return {**found, "port": self.port}
+
+    def check(self) -> None:
+        """Without --stream the other flags mean nothing; with it --speed must be a speed."""
+        from terascope.connectors.live.settings import Speed
+        from terascope.diagnostic import SourceError
+
+        if self.stream:
+            with read_flag("--speed", SourceError):
+                Speed.parse(self.speed)
+            return
+        for field in fields(self):
+            if getattr(self, field.name) not in (None, False, []):
+                raise misuse(flag_name(field.name), "is for streams: give --stream, too")
+
+
+def flag_name(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
 
 
 def run(
-    files: Files,
     binding: Binding,
     results: ResultFlags,
     streams: StreamFlags,
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Where Spark runs; all cores of this machine by default."),
-    ] = None,
-    engine: Annotated[
-        Literal["local", "spark", "auto"] | None,
-        typer.Option(
-            help="What computes a batch: this process alone (local), or Spark. auto, which is the"
-            " default, takes local where Spark would take longer to start than the work takes, and"
-            " Spark where a master is given. The rows are the same."
-        ),
-    ] = None,
-    low: Annotated[
-        LowLevel | None,
-        typer.Option(
-            help="Who runs the low level: compiled kernels where the source is read (native), or"
-            " Spark's operators over its tuples (catalyst). auto, which is the default, takes"
-            " native wherever the source can host it."
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    files: list[Path] = FILES,
+    master: str | None = flag(
+        "Where Spark runs; all cores of this machine by default.", metavar="URL"
+    ),
+    engine: Literal["local", "spark", "auto"] | None = flag(
+        "What computes a batch: this process alone (local), or Spark. auto, which is the"
+        " default, takes local where Spark would take longer to start than the work takes, and"
+        " Spark where a master is given. The rows are the same."
+    ),
+    low: LowLevel | None = flag(
+        "Who runs the low level: compiled kernels where the source is read (native), or"
+        " Spark's operators over its tuples (catalyst). auto, which is the default, takes"
+        " native wherever the source can host it."
+    ),
+    quiet: bool = flag("No progress, no summary.", "--quiet", "-q", default=False),
 ) -> None:
     """Run a query set over its sources and give the rows of every visible query.
 
@@ -130,70 +221,72 @@ def run(
     With --stream it runs until Ctrl-C: rows come when their windows close, and every query is a
     folder DIR/NAME of files with a manifest that only grows. Started again with the same checkpoint
     it goes on where it was, and no row comes twice.
+
+    Examples:
+        terascope run flows.gsql --source eth0=pcap:trace.pcap
+        terascope run schema.gsql flows.gsql --source eth0=pcap:trace.pcap
+        terascope run flows.gsql --source 'pcap:captures/*.pcap.gz' --output out --format parquet
+        terascope run pairs.gsql --source a=pcap:a.pcap --source b=pcap:b.pcap --set main=a,b
+        terascope run log.gsql --source log=csv:log.csv --source-option 'log.delimiter=;'
+        terascope run flows.gsql --source pcap:trace.pcap --format ndjson | jq .
+        terascope run flows.gsql --stream --source eth0=pcap:captures --output out
+        terascope run flows.gsql --stream --source eth0=pcap:trace.pcap --speed 10x --until-idle
     """
     results.check(streams.stream)
     if streams.stream and engine == "local":
-        raise typer.BadParameter(LOCAL_STREAM, param_hint="--engine")
+        raise misuse("--engine", LOCAL_STREAM)
     streams.check()
     session = binding.session(
         master=master, strict=results.strict, low=low, engine=engine, **streams.settings()
     )
     with session:
         queries = loaded(session, files)
-        output, format, rows = results.output, results.format, results.rows
         if streams.stream:
             from terascope.cli.run_stream import stream_set
 
-            stream_set(session, queries, streams, destination(output, format, rows), quiet)
+            stream_set(session, queries, streams, destination(results), quiet)
         else:
-            run_set(session, queries, output, format, rows, quiet, results.parts, results.explain)
+            run_set(session, queries, results, quiet)
 
 
-def destination(output: Path | None, format: Format | None, rows: int) -> Destination:
+def destination(flags: ResultFlags) -> Destination:
     """Where the rows of a stream go. Those for the screen are kept in Parquet, which loses nothing,
     until they are shown.
     """
     from terascope.cli.run_stream import Destination
 
-    if output is None:
-        shown = cast("RowsFormat", format or "table")
-        return Destination(None, "parquet", shown, rows)
-    return Destination(output, cast("StreamFormat", format or "csv"), "table", rows)
+    if flags.output is None:
+        return Destination(None, "parquet", cast("RowsFormat", flags.format or "table"), flags.rows)
+    format = cast("StreamFormat", flags.format or "csv")
+    return Destination(flags.output, format, "table", flags.rows)
 
 
-def run_set(
-    session: Session,
-    queries: QuerySet,
-    output: Path | None = None,
-    format: Format | None = None,
-    rows: int = 20,
-    quiet: bool = False,
-    parts: bool = False,
-    explain: bool = False,
-) -> None:
-    """The command without its flags: everything is checked before an engine starts."""
-    from terascope.cli.mistakes import errors, tell_line
+def run_set(session: Session, queries: QuerySet, flags: ResultFlags, quiet: bool) -> None:
+    """The command without its binding: everything is checked before an engine starts."""
     from terascope.cli.progress import phases
     from terascope.output import staged
     from terascope.results import malformed_words
 
     began = time.monotonic()
     queries.check()
-    mode = session.bindings.output_mode
     with ExitStack() as stack:
-        folder = None if output is None else stack.enter_context(staged(output, mode))
+        folder = None
+        if flags.output is not None:
+            folder = stack.enter_context(staged(flags.output, session.bindings.output_mode))
         with phases(quiet, lambda: running_tasks(session)) as tell:
-            if output is None or folder is None:
+            if folder is None:
                 results = queries.run(progress=tell)
-                show = computed(results, format or "table", rows, tell)
+                show = computed(results, flags.format or "table", flags.rows, tell)
             else:
-                file_format = cast("FileFormat", format or "csv")
-                results = queries.write_into(folder, file_format, parts, tell)
-                show = written(results, output, file_format, parts, quiet)
-    show()
+                format = cast("FileFormat", flags.format or "csv")
+                results = queries.write_into(folder, format, flags.parts, tell)
+    if folder is None:
+        show()
+    elif not quiet:
+        tell_written(results, flags)
     for words in malformed_words(results.total):
         tell_line("malformed", words)
-    if explain:
+    if flags.explain:
         typer.echo(results.explain(), err=True)
     if not quiet:
         errors().print(Text(summary(queries, results, time.monotonic() - began), style="dim"))
@@ -208,19 +301,15 @@ def computed(results: Results, format: Format, rows: int, tell: Told) -> Show:
     return computed_rows(results, cast("TextFormat", format), tell)
 
 
-def written(results: Results, output: Path, format: FileFormat, parts: bool, quiet: bool) -> Show:
-    """Rows are in files; what is returned says where they went."""
-    from terascope.cli.mistakes import errors
+def tell_written(results: Results, flags: ResultFlags) -> None:
+    """Say which file or folder has the rows of each query."""
     from terascope.output import file_name
     from terascope.units import plural
 
-    def show() -> None:
-        for name, count in results.written.items():
-            path = output / (file_name(name) if parts else file_name(name, format))
-            if not quiet:
-                errors().print(f"{path}: {plural(count, 'row')}")
-
-    return show
+    assert flags.output is not None
+    suffix = "" if flags.parts else flags.format or "csv"
+    for name, count in results.written.items():
+        errors().print(f"{flags.output / file_name(name, suffix)}: {plural(count, 'row')}")
 
 
 def running_tasks(session: Session) -> tuple[int, int] | None:

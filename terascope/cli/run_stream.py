@@ -22,18 +22,17 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from terascope.cli.command import INTERRUPTED
+from terascope.cli.command import INTERRUPTED, errors, tell_line
 from terascope.cli.live_view import LiveView, stderr_console
-from terascope.cli.mistakes import errors, tell_line
+from terascope.cli.printing import RowPrinter, RowsFormat
 from terascope.cli.progress import phases
-from terascope.cli.row_printer import RowPrinter, RowsFormat
-from terascope.cli.stream_flags import StreamFlags
 from terascope.operate.notices import late_text, malformed_text
 from terascope.operate.server import HOST, StatusServer
 from terascope.streaming.state.runs import announced
 from terascope.units import plural, readable_seconds
 
 if TYPE_CHECKING:
+    from terascope.cli.run import StreamFlags
     from terascope.operate.callback import Callback
     from terascope.operate.status import Status
     from terascope.physical.stream.plan import StreamPlan

@@ -5,7 +5,7 @@ In: a sample of each source. Out: one document for each, and tables of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,12 +23,8 @@ Document: TypeAlias = dict[str, Any]
 """As JSON has it."""
 
 
-def documents(samples: Mapping[str, SourceSample]) -> list[Document]:
-    """What is known of each source."""
-    return [document(name, sample) for name, sample in samples.items()]
-
-
 def document(name: str, sample: SourceSample) -> Document:
+    """What is known of a source."""
     plan = sample.plan
     return {
         "source": name,

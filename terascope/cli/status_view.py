@@ -17,16 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 from terascope.display import plain_table
-from terascope.operate.causes import slow_callback
-from terascope.operate.notices import late_count, late_remedy, replay_text, waiting_text
-from terascope.operate.status import OperatorStatus, QueryStatus, RunStatus, SourceStatus, Status
-from terascope.units import (
-    UNKNOWN,
-    plural,
-    readable_bytes,
-    readable_count,
-    readable_seconds,
+from terascope.operate.causes import Cause, causes, expectation, slow_callback
+from terascope.operate.notices import (
+    late_count,
+    late_remedy,
+    late_text,
+    replay_text,
+    waiting_text,
 )
+from terascope.operate.status import OperatorStatus, QueryStatus, RunStatus, SourceStatus, Status
+from terascope.units import UNKNOWN, plural, readable_bytes, readable_count, readable_seconds
 
 T = TypeVar("T")
 NO_LIMIT = 1_000_000
@@ -282,5 +282,53 @@ def operator_table(operators: Sequence[OperatorStatus]) -> Table:
             *(readable_count(number) if number else "" for number in counts),
             *(readable_bytes(size) if size else "" for size in sizes),
             f"{one.seconds:.3f} s",
+        )
+    return table
+
+
+# ---- what holds a query back ---------------------------------------------------------------------
+
+
+def tell_why(console: Console, status: Status, query: QueryStatus, seen: frozenset[str]) -> None:
+    """The causes of one query, then those of the query that holds it back."""
+    closed = query.closed_until
+    until = "has closed no window yet" if closed is None else f"is closed until {closed}"
+    line = Text.assemble((query.name, "bold"), f" {until}")
+    if query.lag_seconds is not None:
+        line.append(f", {readable_seconds(query.lag_seconds)} behind the present")
+    console.print(line)
+    for source in (s for s in status.sources if query.name in s.late_queries):
+        console.print(Text.assemble(("late: ", "bold"), late_text(source)), soft_wrap=True)
+    found = causes(status, query)
+    if not found:
+        console.print(expectation(status, query), soft_wrap=True)
+        return
+    first = found[0]
+    if first.input is not None:
+        console.print()
+        console.print(cause_table(found))
+        console.print()
+    below = status.query(first.input) if first.kind == "stream" and first.input else None
+    if below is not None and below.name not in seen:
+        tell_why(console, status, below, seen | {query.name})
+        return
+    who = f"{query.name}:" if first.input is None else first.input
+    console.print(Text.assemble((who, "bold"), f" {first.what}"))
+    console.print(Text.assemble(("what to do: ", "bold"), first.advice))
+
+
+def cause_table(found: tuple[Cause, ...]) -> Table:
+    """All inputs that hold back, the earliest watermark first."""
+    table = plain_table()
+    table.add_column("input", no_wrap=True)
+    table.add_column("watermark", no_wrap=True)
+    table.add_column("behind", justify="right", no_wrap=True)
+    table.add_column("why")
+    for cause in found:
+        table.add_row(
+            Text(cause.input or UNKNOWN),
+            Text(cause.watermark or UNKNOWN),
+            readable_seconds(cause.behind_seconds),
+            Text(cause.what),
         )
     return table

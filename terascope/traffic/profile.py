@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 SCENARIOS: Final = {
     "quiet": 0.0,
@@ -22,37 +21,40 @@ SCENARIOS: Final = {
 }
 """Scenario name -> default intensity: packets it adds, as a multiple of the quiet rate."""
 
-MAX_HOSTS: Final = 2_000_000
-MAX_SERVERS: Final = 100_000
-MAX_LINKS: Final = 64
-WHOLE_PACKET: Final = 65535
-RANGES: Final = {
-    "hosts": (1, MAX_HOSTS),
-    "servers": (1, MAX_SERVERS),
-    "links": (1, MAX_LINKS),
-    "snaplen": (54, WHOLE_PACKET),
-    "mean_flow": (2, 1_000_000),
-    "burstiness": (0, 3),
-    "seed": (0, 2**63 - 1),
-    "start_time": (0, 2**32 - 1),
-    **dict.fromkeys(("udp_share", "dns_share", "icmp_share", "http_share", "ipv6_share"), (0, 1)),
-    **dict.fromkeys(("retransmission_rate", "rst_rate", "unanswered_rate"), (0, 1)),
-    "diurnal_amplitude": (0, 1),
+WORDS_OF_SCENARIO: Final = {
+    "victim": "victim",
+    "start": "start",
+    "length": "duration",
+    "intensity": "intensity",
 }
+"""What says how a scenario goes, as users call it -> field of a `Scenario`."""
+EXTENT, TRAFFIC, POPULARITY, RATE = "Extent", "Traffic", "Popularity", "Rate"
+"""The panels of the help of `terascope generate`."""
+SHARE: Final = (0, 1)
+LAST_SECOND: Final = 2**32 - 1
+LARGEST_SEED: Final = 2**63 - 1
 
 
 class ProfileError(ValueError):
     """A setting that makes no sense, said in one line."""
 
 
-def check_ranges(profile: object, ranges: Mapping[str, tuple[float, float]]) -> None:
+def setting(
+    default: Any, help: str = "", panel: str = "", within: tuple[float, float] | None = None
+) -> Any:
+    """A field of a profile: the help of its flag, and the range of its values."""
+    return field(default=default, metadata={"help": help, "panel": panel, "within": within})
+
+
+def check_ranges(profile: FlowProfile | Profile) -> None:
     """Raise a ProfileError for a setting outside of its range, or a Zipf exponent that is none."""
-    for name, (least, most) in ranges.items():
-        if not least <= getattr(profile, name) <= most:
-            raise ProfileError(f"{name} must lie between {least} and {most}")
-    for name in ("source_exponent", "pair_exponent", "tuple_exponent"):
-        if not 0 <= getattr(profile, name) < 1:
-            raise ProfileError(f"{name} must be at least 0 and less than 1")
+    for one in fields(profile):
+        value = getattr(profile, one.name)
+        within = one.metadata.get("within")
+        if within is not None and not within[0] <= value <= within[1]:
+            raise ProfileError(f"{one.name} must lie between {within[0]} and {within[1]}")
+        if one.name.endswith("_exponent") and not 0 <= value < 1:
+            raise ProfileError(f"{one.name} must be at least 0 and less than 1")
 
 
 @dataclass(frozen=True)
@@ -102,53 +104,49 @@ class Profile:
     """
 
     packets: int | None = None
-    rate: float | None = None
-    """Packets per second of the quiet traffic, averaged over the trace."""
-    duration: float | None = None
-    start_time: float = 1_700_000_000.0
-    """Seconds since 1970."""
-    seed: int = 1
+    rate: float | None = setting(
+        None, "Packets per second of the quiet traffic; 10000 by default.", EXTENT
+    )
+    duration: float | None = setting(None, "Seconds; 60 by default.", EXTENT)
+    start_time: float = setting(
+        1.7e9, "Time of the first packet, seconds since 1970.", EXTENT, (0, LAST_SECOND)
+    )
+    seed: int = setting(1, "The same seed, the same bytes.", EXTENT, (0, LARGEST_SEED))
     scenarios: tuple[Scenario, ...] = ()
-    links: int = 1
-    """Files to split the flows over, one per monitored link."""
-    hosts: int = 4000
-    servers: int = 400
-    source_exponent: float = 0.85
-    pair_exponent: float = 0.67
-    tuple_exponent: float = 0.48
-    mean_flow: float = 20.0
-    """Packets per flow, both directions together."""
-    udp_share: float = 0.15
-    """Share of the flows."""
-    dns_share: float = 0.7
-    """Share of the UDP flows."""
-    icmp_share: float = 0.01
-    http_share: float = 0.35
-    """Share of the TCP flows."""
-    ipv6_share: float = 0.1
-    retransmission_rate: float = 0.01
-    """Share of the TCP data packets that are sent again."""
-    rst_rate: float = 0.03
-    """Share of the TCP flows that end in, or are refused with, RST."""
-    unanswered_rate: float = 0.005
-    """Share of the TCP flows whose SYN nobody answers."""
-    diurnal_amplitude: float = 0.3
-    diurnal_period: float = 86400.0
-    burstiness: float = 0.3
-    """Standard deviation of the logarithm of the rate, between tenths of a second."""
-    snaplen: int = WHOLE_PACKET
-    """Bytes captured of each packet at most."""
+    links: int = setting(1, "Monitored links, a file each: FILE-0, FILE-1, ...", EXTENT, (1, 64))
+    hosts: int = setting(4000, "Clients.", TRAFFIC, (1, 2_000_000))
+    servers: int = setting(400, "Servers.", TRAFFIC, (1, 100_000))
+    source_exponent: float = setting(0.85, "Zipf exponent of sources.", POPULARITY)
+    pair_exponent: float = setting(0.67, "Zipf exponent of address pairs.", POPULARITY)
+    tuple_exponent: float = setting(0.48, "Zipf exponent of 4-tuples.", POPULARITY)
+    mean_flow: float = setting(20.0, "Packets per flow, both directions.", TRAFFIC, (2, 1_000_000))
+    udp_share: float = setting(0.15, "Share of the flows.", TRAFFIC, SHARE)
+    dns_share: float = setting(0.7, "Share of the UDP flows.", TRAFFIC, SHARE)
+    icmp_share: float = setting(0.01, "Share of the flows.", TRAFFIC, SHARE)
+    http_share: float = setting(0.35, "Share of the TCP flows.", TRAFFIC, SHARE)
+    ipv6_share: float = setting(0.1, "Share of the flows.", TRAFFIC, SHARE)
+    retransmission_rate: float = setting(0.01, "Share of the TCP data packets.", TRAFFIC, SHARE)
+    rst_rate: float = setting(0.03, "Share of the TCP flows that end in RST.", TRAFFIC, SHARE)
+    unanswered_rate: float = setting(
+        0.005, "Share of the TCP flows nobody answers.", TRAFFIC, SHARE
+    )
+    diurnal_amplitude: float = setting(0.3, "How much day and night differ, 0 to 1.", RATE, SHARE)
+    diurnal_period: float = setting(86400.0, "Seconds of a day.", RATE)
+    burstiness: float = setting(
+        0.3, "Deviation of the logarithm of the rate in 0.1 s.", RATE, (0, 3)
+    )
+    snaplen: int = setting(65535, "Bytes captured of a packet at most.", EXTENT, (54, 65535))
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for one in fields(self):
+            value = getattr(self, one.name)
             if isinstance(value, float) and not math.isfinite(value):
-                raise ProfileError(f"{field.name} must be a finite number")
+                raise ProfileError(f"{one.name} must be a finite number")
         self._check_extent()
-        check_ranges(self, RANGES)
-        for one, other in (("udp_share", "icmp_share"), ("rst_rate", "unanswered_rate")):
-            if getattr(self, one) + getattr(self, other) > 1:
-                raise ProfileError(f"{one} and {other} must not exceed 1 together")
+        check_ranges(self)
+        for share, other in (("udp_share", "icmp_share"), ("rst_rate", "unanswered_rate")):
+            if getattr(self, share) + getattr(self, other) > 1:
+                raise ProfileError(f"{share} and {other} must not exceed 1 together")
         if self.diurnal_period <= 0:
             raise ProfileError("diurnal_period must be more than 0 seconds")
 
@@ -215,29 +213,23 @@ RECORDS_PER_TUPLE: Final = 8
 TUPLES_PER_PAIR: Final = 4
 PAIRS_PER_ADDRESS: Final = 8
 MOST_TUPLES: Final = 8_000_000
-FLOW_RANGES: Final = {
-    "records": (1, 2**40),
-    "duration": (1, 2**31),
-    "start_time": (0, 2**32 - 1),
-    "seed": (0, 2**63 - 1),
-}
 
 
 @dataclass(frozen=True)
 class FlowProfile:
     """The settings of one file of flow records."""
 
-    records: int = 1_000_000
-    duration: int = 3600
+    records: int = setting(1_000_000, within=(1, 2**40))
+    duration: int = setting(3600, within=(1, 2**31))
     """Seconds from the first record to the last."""
-    start_time: int = EPOCH_EDGE
-    seed: int = 1
+    start_time: int = setting(EPOCH_EDGE, within=(0, LAST_SECOND))
+    seed: int = setting(1, within=(0, LARGEST_SEED))
     source_exponent: float = 0.85
     pair_exponent: float = 0.67
     tuple_exponent: float = 0.48
 
     def __post_init__(self) -> None:
-        check_ranges(self, FLOW_RANGES)
+        check_ranges(self)
         if self.start_time + self.duration >= 2**32:
             raise ProfileError("the records would end after 2106")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from terascope.diagnostic import SourceError
-from terascope.traffic.profile import Profile, ProfileError, Scenario
+from terascope.traffic.profile import WORDS_OF_SCENARIO, Profile, ProfileError, Scenario
 from terascope.units import scaled_number
 
 ENDLESS_SECONDS: Final = 30 * 86_400.0
@@ -20,8 +20,6 @@ ENDLESS_START, ENDLESS_LENGTH = 10.0, 20.0
 """When a scenario of such a source begins, and how long it lasts, unless it is said."""
 
 WHOLE: Final = frozenset({"packets", "seed", "links", "hosts", "servers", "snaplen"})
-OF_SCENARIO: Final = {"victim": "victim", "start": "start", "length": "duration",
-                      "intensity": "intensity"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,18 @@ def parse_words(location: str) -> Wanted:
             raise SourceError(f"'{word}' of a generate source is not NAME=VALUE")
         if name == "scenario":
             scenarios.append({"name": value.lower().replace("-", "_")})
-        elif name in OF_SCENARIO:
+        elif name in WORDS_OF_SCENARIO:
             if not scenarios:
                 raise SourceError(f"{name} says how a scenario goes: write scenario=NAME before")
-            scenarios[-1][OF_SCENARIO[name]] = value if name == "victim" else number(name, value)
+            scenarios[-1][WORDS_OF_SCENARIO[name]] = (
+                value if name == "victim" else number(name, value)
+            )
         elif name == "link":
             link = int(number(name, value))
         elif name in known:
             settings[name] = int(number(name, value)) if name in WHOLE else number(name, value)
         else:
-            listed = ", ".join(sorted(known | {"scenario", "link", *OF_SCENARIO}))
+            listed = ", ".join(sorted(known | {"scenario", "link", *WORDS_OF_SCENARIO}))
             raise SourceError(f"unknown word '{name}' of a generate source; known: {listed}")
     return _wanted(settings, scenarios, link)
 

@@ -61,7 +61,7 @@ def test_without_the_packages_it_says_how_to_get_them(monkeypatch: pytest.Monkey
     def absent(name: str, package: str | None = None) -> ModuleSpec | None:
         return None if name == "matplotlib" else real(name, package)
 
-    monkeypatch.setattr(sys.modules["terascope.cli.bench"], "find_spec", absent)
+    monkeypatch.setattr(sys.modules["terascope.cli.measure"], "find_spec", absent)
     called = call("bench", "decode")
     assert called.code == 1
     assert "not installed (matplotlib)" in called.err

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.cli.generate import count_of
+from terascope.cli.traffic import count_of
 from tests.cli.calls import FLOWS, call, small_trace
 
 COMMANDS = (
@@ -254,11 +254,6 @@ def test_explain_has_every_stage_in_every_format(stage: str, format: str, flows:
     assert "heavy" in called.out
     if format == "json":
         assert json.loads(called.out)["stage"] == stage
-
-
-def test_the_former_name_of_a_stage_still_works(flows: Path) -> None:
-    arguments = ("explain", flows, "-p", "threshold=3", "--format", "json", "--stage")
-    assert call(*arguments, "halves").out == call(*arguments, "split").out
 
 
 def test_explain_says_what_each_rule_did(flows: Path) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from terascope.cli.row_printer import RowPrinter
+from terascope.cli.printing import RowPrinter
 from terascope.cli.run_stream import AtOnce, Stopping
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source

@@ -8,8 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from terascope.cli.status_view import StatusView
-from terascope.cli.why import tell_why
+from terascope.cli.status_view import StatusView, tell_why
 from terascope.operate.metrics import StatusCollector
 from tests.docs.blocks import blocks, page
 from tests.operate.statuses import STATUS, TALKERS

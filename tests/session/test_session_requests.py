@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from terascope import Config, Session
-from terascope.cli.set import wait_until
+from terascope.cli.running_set import wait_until
 from terascope.diagnostic import StreamError
 from terascope.operate.control_requests import send_request
 from terascope.operate.server import fetch_status
