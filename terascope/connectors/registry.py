@@ -202,7 +202,7 @@ def check_generated(location: str) -> None:
     Raises:
         SourceError: there is one.
     """
-    from terascope.traffic.words import parse_words  # it compiles: only when asked for
+    from terascope.traffic.profile import parse_words
 
     parse_words(location)
 

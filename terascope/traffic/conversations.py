@@ -14,25 +14,7 @@ import numpy as np
 
 from terascope.machine_code import compiled, inlined
 from terascope.traffic import flows as kinds
-from terascope.traffic.payloads import (
-    ADDRESS_RECORD,
-    DNS_AMPLIFIED,
-    DNS_ANSWER,
-    DNS_QUERY,
-    FILLER,
-    GET,
-    HTTP_GET,
-    HTTP_POST,
-    HTTP_RESPONSE,
-    NAME,
-    NOTHING,
-    PAYLOADS,
-    POST,
-    RESPONSE,
-    TLS_RECORD,
-    TXT_RECORD,
-    VARIANTS,
-)
+from terascope.traffic import payloads as contents
 from terascope.traffic.randomness import Array, below, draw, signed, uniform
 
 PACKET: Final = np.dtype(
@@ -64,32 +46,21 @@ FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 _MASK: Final = 0xFFFFFFFF
 _LARGEST_BURST: Final = 512
 _SECOND: Final = 1_000_000_000
-_RESPONSE_HEAD: Final = int(PAYLOADS.spans[RESPONSE, 1])
+_RESPONSE_HEAD: Final = int(contents.PAYLOADS.spans[contents.RESPONSE, 1])
 
 
 def expand(flows: Array, retransmission_rate: float) -> Array:
     """All packets of the flows."""
     room = int((2 * flows["size"].astype(np.int64) + 24).sum())
     packets = np.zeros(room, dtype=PACKET)
-    used = _expand(
-        flows,
-        packets,
-        0,
-        retransmission_rate,
-        np.ascontiguousarray(PAYLOADS.spans[:, 1]),
-    )
-    return packets[:used]
+    lengths = np.ascontiguousarray(contents.PAYLOADS.spans[:, 1])
+    return packets[: _expand(flows, packets, retransmission_rate, lengths)]
 
 
 @compiled
-def _expand(
-    flows: Array,
-    out: Array,
-    used: int,
-    loss: float,
-    lengths: Array,
-) -> int:
+def _expand(flows: Array, out: Array, loss: float, lengths: Array) -> int:
     state = np.zeros(1, dtype=np.uint64)
+    used = 0
     for index in range(len(flows)):
         flow = flows[index]
         state[0] = flow.seed
@@ -120,9 +91,9 @@ def _emit(
     flags: int,
     seq: int,
     ack: int,
-    payload: int,
-    content: int,
-    salt: int,
+    payload: int = 0,
+    content: int = contents.NOTHING,
+    salt: int = 0,
 ) -> int:
     """Note down what changes from packet to packet; `_address` adds the rest."""
     packet = out[used]
@@ -182,22 +153,22 @@ def _first_number(state: Array) -> int:
 def _knock(out: Array, used: int, flow: Any, state: Array) -> int:
     """A SYN that does not lead to a conversation."""
     mine = _first_number(state)
-    used = _emit(out, used, True, flow.start, SYN, mine, 0, 0, NOTHING, 0)
+    used = _emit(out, used, True, flow.start, SYN, mine, 0)
     answered = flow.start + flow.server_delay
     if flow.behaviour == kinds.REFUSED:
-        used = _emit(out, used, False, answered, RST | ACK, 0, mine + 1, 0, NOTHING, 0)
+        used = _emit(out, used, False, answered, RST | ACK, 0, mine + 1)
     elif flow.behaviour == kinds.PROBED:
         theirs = _first_number(state)
-        used = _emit(out, used, False, answered, SYN | ACK, theirs, mine + 1, 0, NOTHING, 0)
+        used = _emit(out, used, False, answered, SYN | ACK, theirs, mine + 1)
         closed = answered + flow.client_delay
-        used = _emit(out, used, True, closed, RST, mine + 1, 0, 0, NOTHING, 0)
+        used = _emit(out, used, True, closed, RST, mine + 1, 0)
     elif flow.behaviour == kinds.UNANSWERED:
         wait = _SECOND
         time = flow.start
         for _again in range(below(state, 4)):  # tries again after 1, 2, 4 seconds
             time += wait
             wait *= 2
-            used = _emit(out, used, True, time, SYN, mine, 0, 0, NOTHING, 0)
+            used = _emit(out, used, True, time, SYN, mine, 0)
     return used
 
 
@@ -206,15 +177,15 @@ def _resolve(out: Array, used: int, flow: Any, state: Array, lengths: Array) -> 
     """DNS questions from one port, each with its answer."""
     time = flow.start
     for _question in range(max(1, flow.size // 2)):
-        bits = draw(state)
-        salt = signed(
-            bits & np.uint64(0xFFFFFF)
-        )  # low byte: the name; the next two: the query's id
-        name = salt & (VARIANTS - 1)
-        query = 12 + lengths[NAME + name] + 4
-        answer = query + ADDRESS_RECORD * (1 + (name & 3))
-        used = _emit(out, used, True, time, 0, 0, 0, query, DNS_QUERY, salt)
-        used = _emit(out, used, False, time + flow.server_delay, 0, 0, 0, answer, DNS_ANSWER, salt)
+        # Low byte: the name; the next two: the query's id.
+        salt = signed(draw(state) & np.uint64(0xFFFFFF))
+        name = salt & (contents.VARIANTS - 1)
+        query = 12 + lengths[contents.NAME + name] + 4
+        answer = query + contents.ADDRESS_RECORD * (1 + (name & 3))
+        used = _emit(out, used, True, time, 0, 0, 0, query, contents.DNS_QUERY, salt)
+        used = _emit(
+            out, used, False, time + flow.server_delay, 0, 0, 0, answer, contents.DNS_ANSWER, salt
+        )
         time += flow.server_delay + signed(-np.log(1.0 - uniform(state)) * 5e7)
     return used
 
@@ -226,8 +197,13 @@ def _reflect(out: Array, used: int, flow: Any, state: Array, lengths: Array) -> 
     time = flow.start
     for _answer in range(flow.size):
         records = 4 + (salt & 1)
-        size = 12 + lengths[NAME + (salt & (VARIANTS - 1))] + 4 + TXT_RECORD * records
-        used = _emit(out, used, False, time, 0, 0, 0, size, DNS_AMPLIFIED, salt)
+        size = (
+            12
+            + lengths[contents.NAME + (salt & (contents.VARIANTS - 1))]
+            + 4
+            + contents.TXT_RECORD * records
+        )
+        used = _emit(out, used, False, time, 0, 0, 0, size, contents.DNS_AMPLIFIED, salt)
         time += flow.spacing
         salt = (salt + 256) & 0xFFFFFF
     return used
@@ -242,7 +218,7 @@ def _stream(out: Array, used: int, flow: Any, state: Array) -> int:
         salt = signed(draw(state) & np.uint64(0xFFFFFFFF))
         from_client = number % 2 == 0
         payload = 160 if from_client else signed(flow.segment)
-        used = _emit(out, used, from_client, time, 0, salt, 0, payload, FILLER, salt)
+        used = _emit(out, used, from_client, time, 0, salt, 0, payload, contents.FILLER, salt)
         time += pace - pace // 8 + below(state, pace // 4 + 1)
     return used
 
@@ -257,38 +233,31 @@ def _ping(out: Array, used: int, flow: Any, state: Array) -> int:
         for from_client in (True, False):
             seen = time if from_client else time + flow.server_delay
             kind = ask if from_client else reply
-            used = _emit(out, used, from_client, seen, kind, salt, 0, 56, FILLER, salt)
+            used = _emit(out, used, from_client, seen, kind, salt, 0, 56, contents.FILLER, salt)
         time += flow.server_delay + below(state, 50_000_000)
     return used
 
 
 @inlined
-def _converse(
-    out: Array,
-    used: int,
-    flow: Any,
-    state: Array,
-    loss: float,
-    lengths: Array,
-) -> int:
+def _converse(out: Array, used: int, flow: Any, state: Array, loss: float, lengths: Array) -> int:
     """A TCP connection: handshake, exchanges of a request and bulk data, then FIN or RST."""
     mine, theirs = _first_number(state), _first_number(state)
     time = flow.start
-    used = _emit(out, used, True, time, SYN, mine, 0, 0, NOTHING, 0)
+    used = _emit(out, used, True, time, SYN, mine, 0)
     if uniform(state) < loss / 4:
         time += _SECOND
-        used = _emit(out, used, True, time, SYN, mine, 0, 0, NOTHING, 0)
+        used = _emit(out, used, True, time, SYN, mine, 0)
     mine += 1
     time += flow.server_delay
-    used = _emit(out, used, False, time, SYN | ACK, theirs, mine, 0, NOTHING, 0)
+    used = _emit(out, used, False, time, SYN | ACK, theirs, mine)
     theirs += 1
     time += flow.client_delay
-    used = _emit(out, used, True, time, ACK, mine, theirs, 0, NOTHING, 0)
+    used = _emit(out, used, True, time, ACK, mine, theirs)
 
     is_http = flow.server_port == 80 or flow.server_port == 8080
-    body = FILLER
+    body = contents.FILLER
     if flow.server_port == 443 or flow.server_port == 993 or flow.server_port == 8443:
-        body = TLS_RECORD
+        body = contents.TLS_RECORD
     upload = flow.upload != 0
     budget = max(0, flow.size - 6)
     exchanges = 1 + below(state, 1 + min(4, budget // 24)) if budget > 1 else 0
@@ -296,13 +265,13 @@ def _converse(
         count = max(1, (budget // exchanges - 1) * 2 // 3)
         last = 200 + below(state, signed(flow.segment) - 199)
         total = (count - 1) * signed(flow.segment) + last
-        variant = below(state, VARIANTS)
+        variant = below(state, contents.VARIANTS)
         content, salt, length = body, 0, 120 + below(state, 400)
         if is_http and upload:
-            content, length = HTTP_POST, lengths[POST + variant]
+            content, length = contents.HTTP_POST, lengths[contents.POST + variant]
             salt = variant | (min(total, 0xFFFFFF) << 8)
         elif is_http:
-            content, salt, length = HTTP_GET, variant, lengths[GET + variant]
+            content, salt, length = contents.HTTP_GET, variant, lengths[contents.GET + variant]
         time += flow.spacing
         used = _emit(out, used, True, time, PSH | ACK, mine, theirs, length, content, salt)
         if uniform(state) < loss:
@@ -327,11 +296,11 @@ def _converse(
     there = flow.server_delay if client_closes else flow.client_delay
     back = flow.client_delay if client_closes else flow.server_delay
     if flow.behaviour == kinds.RESET:
-        return _emit(out, used, client_closes, time, RST | ACK, first, second, 0, NOTHING, 0)
-    used = _emit(out, used, client_closes, time, FIN | ACK, first, second, 0, NOTHING, 0)
+        return _emit(out, used, client_closes, time, RST | ACK, first, second)
+    used = _emit(out, used, client_closes, time, FIN | ACK, first, second)
     time += there
-    used = _emit(out, used, not client_closes, time, FIN | ACK, second, first + 1, 0, NOTHING, 0)
-    return _emit(out, used, client_closes, time + back, ACK, first + 1, second + 1, 0, NOTHING, 0)
+    used = _emit(out, used, not client_closes, time, FIN | ACK, second, first + 1)
+    return _emit(out, used, client_closes, time + back, ACK, first + 1, second + 1)
 
 
 @inlined
@@ -370,7 +339,7 @@ def _bulk(
         for place in range(now):
             number = sent + place
             size = last if number == count - 1 else signed(flow.segment)
-            content = HTTP_RESPONSE if head > 0 and number == 0 else body
+            content = contents.HTTP_RESPONSE if head > 0 and number == 0 else body
             flags = PSH | ACK if place == now - 1 else ACK
             used = _emit(out, used, from_client, time, flags, seq, ack, size, content, head)
             seq += size
@@ -381,7 +350,16 @@ def _bulk(
                 received = seq
             if place % 2 == 1 or (place == now - 1 and losses == 0):
                 used = _emit(
-                    out, used, not from_client, time + to_peer, ACK, ack, received, 0, NOTHING, 0
+                    out,
+                    used,
+                    not from_client,
+                    time + to_peer,
+                    ACK,
+                    ack,
+                    received,
+                    0,
+                    contents.NOTHING,
+                    0,
                 )
             time += flow.spacing
         # The sender notices a loss well after a round trip: sooner, and analysers take the packet
@@ -390,12 +368,12 @@ def _bulk(
         for index in range(losses):
             number = lost[index]
             size = last if number == count - 1 else signed(flow.segment)
-            content = HTTP_RESPONSE if head > 0 and number == 0 else body
+            content = contents.HTTP_RESPONSE if head > 0 and number == 0 else body
             again = start + number * signed(flow.segment)
             used = _emit(out, used, from_client, time, ACK, again, ack, size, content, head)
             time += flow.spacing
         if losses > 0:
-            used = _emit(out, used, not from_client, time + to_peer, ACK, ack, seq, 0, NOTHING, 0)
+            used = _emit(out, used, not from_client, time + to_peer, ACK, ack, seq)
             time += round_trip
         sent += now
         burst = min(2 * burst, _LARGEST_BURST)

@@ -26,7 +26,7 @@ from terascope.traffic.flows import ICMP, TCP, UDP
 from terascope.traffic.population import deal_pairs, zipf_shares
 from terascope.traffic.profile import FlowProfile
 from terascope.traffic.randomness import Array, generator, hash_numbers
-from terascope.traffic.writers import replaced
+from terascope.traffic.trace import replaced
 
 SERVICES: Final = (
     # port, protocol, share of the servers that offer it

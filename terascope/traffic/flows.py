@@ -1,10 +1,13 @@
 """Flows: one row for each conversation, before it becomes packets.
 
 In: a profile, a population and a range of time slots. Out: a table of FLOW records, the quiet
-traffic that starts in them. Flows start at a steady rate with a daily swing and bursts on top: a
-`Rate` says for any tenth of a second of the trace how many times the mean rate it has.
+traffic that starts in them, or what a scenario adds to it. Flows start at a steady rate with a
+daily swing and bursts on top: `rate_factors` says for any tenth of a second of the trace how many
+times the mean rate it has.
 A flow's size is Pareto with shape 1/exponent, which makes the 4-tuples' rank-frequency curve Zipf
 with that exponent (paper 4, section VI).
+SYN floods are those of the dissertation, section 5.6.3: many SYNs with spoofed sources that nobody
+answers.
 """
 
 from __future__ import annotations
@@ -14,8 +17,13 @@ from typing import Final
 
 import numpy as np
 
-from terascope.traffic.population import Population
-from terascope.traffic.profile import Profile
+from terascope.traffic.population import (
+    Population,
+    address_texts,
+    number_of,
+    outside_addresses,
+)
+from terascope.traffic.profile import Profile, Scenario
 from terascope.traffic.randomness import Array, generator, hash_numbers
 
 SLOTS_PER_SECOND = 10
@@ -24,25 +32,15 @@ _PEAK_OF_DAY = 14 * 3600.0
 _MOST_SAMPLES = 200_000
 
 
-@dataclass(frozen=True)
-class Rate:
-    """The shape of the rate, with a mean of one over the trace."""
-
-    profile: Profile
-    scale: float
-
-    def factors(self, slots: Array) -> Array:
-        """The rate in each slot (counted from the start of the trace, may be negative)."""
-        return np.asarray(self.scale * _shape(self.profile, slots))
-
-
-def rate_of(profile: Profile) -> Rate:
+def mean_factor(profile: Profile) -> float:
+    """The mean of `rate_factors` over the trace."""
     slots = max(1, round(profile.seconds * SLOTS_PER_SECOND))
     sampled = np.unique(np.linspace(0, slots - 1, min(slots, _MOST_SAMPLES)).astype(np.int64))
-    return Rate(profile, 1.0 / max(1e-9, float(_shape(profile, sampled).mean())))
+    return max(1e-9, float(rate_factors(profile, sampled).mean()))
 
 
-def _shape(profile: Profile, slots: Array) -> Array:
+def rate_factors(profile: Profile, slots: Array) -> Array:
+    """The shape of the rate in each slot, counted from the start of the trace; may be negative."""
     # Two time scales: seconds that are busy, and tenths that are busy within them.
     spread = profile.burstiness / np.sqrt(2.0)
     seconds = slots // SLOTS_PER_SECOND
@@ -211,3 +209,136 @@ def _choose_behaviours(profile: Profile, flows: Array, random: np.random.Generat
     flows["behaviour"][is_tcp & (detail < profile.rst_rate / 4)] = REFUSED
     silent = is_tcp & (detail >= 1.0 - profile.unanswered_rate)
     flows["behaviour"][silent] = UNANSWERED
+
+
+# ---- scenarios -----------------------------------------------------------------------------------
+
+_PACKETS_PER_FLOW = {"syn_flood": 1.0, "port_scan": 2.0, "amplification": 8.0, "flash_crowd": 14.0}
+REFLECTORS = 600
+
+
+@dataclass(frozen=True)
+class CastScenario:
+    """A scenario with its parts given out."""
+
+    scenario: Scenario
+    order: int
+    victim: int
+    version: int
+    victim_text: str
+    attacker: int
+    attacker_text: str | None
+    start: float
+    end: float
+
+    @property
+    def purpose(self) -> str:
+        return f"{self.order}-{self.scenario.name}"
+
+
+def cast_scenarios(
+    profile: Profile, population: Population, custom: Array
+) -> tuple[CastScenario, ...]:
+    return tuple(
+        _cast(profile, population, scenario, order, custom)
+        for order, scenario in enumerate(profile.active_scenarios)
+    )
+
+
+def _cast(
+    profile: Profile, population: Population, scenario: Scenario, order: int, custom: Array
+) -> CastScenario:
+    random = generator(profile.seed, "cast", order)
+    if scenario.victim is not None:
+        victim, version = number_of(scenario.victim, custom, order)
+    else:
+        busy = max(1, len(population.servers) // 4)
+        victim, version = int(population.servers[int(random.integers(0, busy))]), 4
+    attacker = int(outside_addresses(np.array([order]), int(random.integers(0, 2**62)))[0])
+    parties = np.array([victim, attacker])
+    victim_text, attacker_text = address_texts(parties, np.array([version, version]), custom)
+    start, end = profile.interval(scenario)
+    single = scenario.name == "port_scan"
+    return CastScenario(
+        scenario,
+        order,
+        victim,
+        version,
+        victim_text,
+        attacker,
+        attacker_text if single else None,
+        start,
+        end,
+    )
+
+
+def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots: int) -> Array:
+    """What a scenario adds in the slots."""
+    random = generator(profile.seed, cast.purpose, first_slot + (1 << 20))
+    edges = np.arange(first_slot, first_slot + slots + 1) / SLOTS_PER_SECOND
+    overlap = np.clip(
+        np.minimum(edges[1:], cast.end) - np.maximum(edges[:-1], cast.start), 0.0, None
+    )
+    name = cast.scenario.name
+    per_second = cast.scenario.packet_share * profile.quiet_rate / _PACKETS_PER_FLOW[name]
+    counts = random.poisson(per_second * overlap)
+    starts = start_times(profile, counts, first_slot, random)
+    # Within a slot that is only partly in the interval, keep to the interval.
+    starts = np.clip(starts, *_interval_ns(profile, cast))
+    numbers = (first_slot + (1 << 20)) * (1 << 24) + np.arange(len(starts), dtype=np.int64)
+    flows = flow_table(profile, numbers, starts, cast.purpose, first_slot + (1 << 20))
+    flows["server"] = cast.victim
+    flows["version"] = cast.version
+    match name:
+        case "syn_flood":
+            _flood(flows, numbers, cast)
+        case "port_scan":
+            _scan(profile, flows, random, cast)
+        case "amplification":
+            _amplify(flows, random, cast)
+        case _:
+            _crowd(flows, numbers, random, cast)
+    set_hops(flows)
+    return flows
+
+
+def _interval_ns(profile: Profile, cast: CastScenario) -> tuple[int, int]:
+    origin = start_ns(profile)
+    return origin + round(cast.start * 1e9), origin + max(round(cast.end * 1e9) - 1, 0)
+
+
+def _flood(flows: Array, numbers: Array, cast: CastScenario) -> None:
+    """Every SYN from another, spoofed source; nobody answers."""
+    flows["client"] = outside_addresses(numbers, cast.attacker)
+    flows["server_port"] = 80
+    flows["behaviour"] = LONE_SYN
+
+
+def _scan(profile: Profile, flows: Array, random: np.random.Generator, cast: CastScenario) -> None:
+    """One attacker walks over the ports of one target; few are open, few filtered."""
+    flows["client"] = cast.attacker
+    # 40503 is odd and so visits all 65536 numbers; the time since the start tells how far the scan
+    # has come.
+    step = (flows["start"] - start_ns(profile)) // 1000
+    flows["server_port"] = 1 + (step * 40503) % 65535
+    luck = random.random(len(flows))
+    flows["behaviour"] = np.where(luck < 0.95, REFUSED, np.where(luck < 0.98, PROBED, LONE_SYN))
+
+
+def _amplify(flows: Array, random: np.random.Generator, cast: CastScenario) -> None:
+    """Reflectors send large DNS answers to the victim, who never asked."""
+    reflectors = outside_addresses(random.integers(0, REFLECTORS, len(flows)), cast.attacker)
+    flows["server"] = reflectors
+    flows["client"] = cast.victim
+    flows["server_port"] = 53
+    flows["protocol"] = UDP
+    flows["behaviour"] = REFLECTED
+    flows["size"] = 1 + random.poisson(_PACKETS_PER_FLOW["amplification"] - 1, len(flows))
+
+
+def _crowd(flows: Array, numbers: Array, random: np.random.Generator, cast: CastScenario) -> None:
+    """Many real clients, each with complete connections to the one server."""
+    flows["client"] = outside_addresses(numbers // 3, cast.attacker)
+    flows["server_port"] = np.where(random.random(len(flows)) < 0.5, 80, 443)
+    flows["size"] = 8 + random.poisson(6, len(flows))
+    flows["upload"] = 0

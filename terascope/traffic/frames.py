@@ -12,10 +12,10 @@ import numpy as np
 
 from terascope.machine_code import compiled, inlined
 from terascope.traffic import payloads as contents
-from terascope.traffic.addresses import put_ipv6
 from terascope.traffic.conversations import SYN
 from terascope.traffic.flows import ICMP, ICMPV6, TCP, UDP
 from terascope.traffic.payloads import Payloads
+from terascope.traffic.population import put_ipv6
 from terascope.traffic.randomness import Array, signed
 
 ETHERNET: Final = 14

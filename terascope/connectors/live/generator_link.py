@@ -24,10 +24,9 @@ from terascope.connectors.packets.connector import parts
 from terascope.diagnostic import SourceError
 from terascope.files import make_folder, sync
 from terascope.traffic.conversations import PACKET
+from terascope.traffic.profile import Wanted, parse_words
 from terascope.traffic.randomness import Array
-from terascope.traffic.stream import TrafficStream, open_stream
-from terascope.traffic.words import Wanted, parse_words
-from terascope.traffic.writers import PcapWriter
+from terascope.traffic.trace import PcapWriter, TrafficStream, open_stream
 
 CHUNK_NS: Final = 1_000_000_000
 MOST_CHUNKS: Final = 60
