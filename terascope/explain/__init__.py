@@ -1,8 +1,7 @@
 """A query set at any stage, for people and programs.
 
 In: a compiled set. Out: text, JSON, Graphviz or HTML. Needs neither Spark nor, before the Job, any
-source. Reading order: model, from_script, from_plan, from_split, from_job, from_stream,
-then the to_ modules.
+source. Reading order: model, from_script, from_plan, from_job, from_stream, then the to_ modules.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 from terascope.explain.from_job import picture_of_job
-from terascope.explain.from_plan import picture_of_plan, rule_steps
+from terascope.explain.from_plan import picture_of_plan, picture_of_split, rule_steps
 from terascope.explain.from_script import picture_of_script
-from terascope.explain.from_split import picture_of_split
 from terascope.explain.from_stream import picture_of_stream
-from terascope.explain.model import Picture
+from terascope.explain.model import Picture, as_json
 from terascope.explain.to_dot import as_dot
 from terascope.explain.to_html import as_html
-from terascope.explain.to_json import as_json
 from terascope.explain.to_svg import as_svg
 from terascope.explain.to_text import as_text
 from terascope.physical.job import Job

@@ -20,18 +20,18 @@ from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.decisions import prospect_notes, slices_in_words, slicing_notes, tree_lines
 from terascope.explain.from_operators import operator_lines
-from terascope.explain.from_plan import parameter_notes
-from terascope.explain.model import Box, Facts, Picture, PictureNode
-from terascope.explain.operators import (
+from terascope.explain.from_plan import (
     PLACE,
     column_notes,
     is_hidden,
     operator_node,
     order_in_words,
+    parameter_notes,
     source_id,
     stream_box,
     stream_id,
 )
+from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.local.choice import choose_engine
 from terascope.physical.job import Job, LowOutput, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery

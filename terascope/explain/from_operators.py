@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from terascope.explain.from_plan import order_in_words
 from terascope.explain.model import Facts, OperatorLine
-from terascope.explain.operators import order_in_words
 from terascope.physical.operators import (
     AssembleWindows,
     ComputeRelation,

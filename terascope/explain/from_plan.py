@@ -1,16 +1,58 @@
-"""A Plan as a picture: a box per stream, arrows where one reads another."""
+"""A Plan as a picture: a box per stream, arrows where one reads another (dissertation 3.1, 3.4.1).
+
+In: a Plan, or a `SplitPlan`. Out: boxes whose operators have the labels of terascope.plan.show,
+shortened: the hidden columns that carry a tuple's place become `+place`, and a long list of columns
+is cut. Remarks of the analyses such as `groups close by tb` stand beside them. The boxes of a split
+plan have their GSQL; low-level ones with what each part costs a tuple, the others with the
+expressions that stay in the high part, and why.
+"""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from terascope.analysis.order import emitted_orders, plan_orders
-from terascope.explain.model import Box, Picture, RuleStep
-from terascope.explain.operators import column_notes, operator_node, source_id, stream_box
+from terascope.analysis.bounded import closing_key, is_timeless, join_bound
+from terascope.analysis.order import (
+    Ordered,
+    Orders,
+    column_orders,
+    emitted_orders,
+    expression_slope,
+    plan_orders,
+)
+from terascope.explain.decisions import slicing_notes
+from terascope.explain.gsql import gsql
+from terascope.explain.model import Box, ColumnNote, Facts, Picture, PictureNode, RuleStep
 from terascope.optimize.driver import optimize
-from terascope.plan.plan import Parameter, Plan
-from terascope.plan.rel import Scan, walk
-from terascope.plan.show import show_value
+from terascope.physical.split.split_plan import LowPart, SplitPlan
+from terascope.plan.expr import Col, Expr, conjuncts, is_constant
+from terascope.plan.plan import Parameter, Plan, Stream
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    Merge,
+    Project,
+    Read,
+    Rel,
+    Running,
+    Scan,
+    Window,
+    inputs,
+    walk,
+)
+from terascope.plan.show import show_expr, show_node, show_value
+
+MOST_COLUMNS = 12
+"""Columns of a scan that are named; the rest is counted."""
+PLACE = " +place"
+
+StreamOrders = Mapping[str, Orders]
+SourcesOf = Callable[[Scan], tuple[str, ...]]
+"""The boxes a scan takes its tuples from."""
 
 
 def picture_of_plan(plan: Plan, stage: str, title: str) -> Picture:
@@ -72,3 +114,166 @@ def stream_lines(plan: Plan) -> dict[str, list[str]]:
     orders = plan_orders(plan)
     trees = {s.name: operator_node(s.rel, orders, lambda _: ()) for s in plan}
     return {name: list(tree.lines()) for name, tree in trees.items()}
+
+
+# ---- split plans ---------------------------------------------------------------------------------
+
+
+def picture_of_split(split: SplitPlan, title: str) -> Picture:
+    low = {stream.name: stream for stream in split.low}
+    found = picture_of_plan(split.plan, "split", title)
+    streams = {stream_id(stream.name): stream for stream in split.plan}
+    boxes = tuple(
+        with_part(box, streams[box.id], low.get(box.name), split) if box.id in streams else box
+        for box in found.boxes
+    )
+    return replace(found, boxes=boxes, notes=(about(split), *slicing_notes(split.slicing)))
+
+
+def about(split: SplitPlan) -> str:
+    budget = f"a part may cost {split.costs.budget_ns:.0f} ns a tuple"
+    return f"next to the sources: host {split.host.name}, {budget}"
+
+
+def with_part(box: Box, stream: Stream, low: LowPart | None, split: SplitPlan) -> Box:
+    text = gsql(stream.name, stream.rel, stream.visible)
+    if low is None:
+        kept = [s for s in split.kept_high if s.stream == stream.name]
+        notes = tuple(f"{part.text} stays here: {part.reason}" for part in kept)
+        return replace(box, text=text, marks=("high", *box.marks), notes=notes)
+    costs = dict(part_costs(stream.rel, split))
+    facts: Facts = (
+        ("form", low.kind),
+        ("read by", ", ".join(low.readers)),
+        ("cost", f"{sum(costs.values()):.0f} ns a tuple at most"),
+    )
+    told = tuple(f"{cost:.0f} ns  {part}" for part, cost in costs.items())
+    return replace(box, text=text, marks=("low", low.kind), facts=facts, notes=told)
+
+
+def part_costs(rel: Rel, split: SplitPlan) -> Iterator[tuple[str, float]]:
+    """Everything a low-level stream computes, with its cost; a bare column is free."""
+    for expr in computed(rel):
+        if not isinstance(expr, Col) and not is_constant(expr):
+            yield show_expr(expr), split.costs.of(expr)
+
+
+def computed(rel: Rel) -> Iterator[Expr]:
+    match rel:
+        case Project(source=source, items=items):
+            yield from computed(source)
+            yield from (expr for _, expr in items)
+        case Aggregate(source=source, keys=keys, aggs=aggs):
+            yield from computed(source)
+            yield from (expr for _, expr in keys)
+            yield from (arg for _, call in aggs for arg in call.args)
+        case Filter(predicate=predicate):
+            yield from conjuncts(predicate)
+
+
+# ---- operators -----------------------------------------------------------------------------------
+
+
+def operator_node(rel: Rel, streams: StreamOrders, sources: SourcesOf) -> PictureNode:
+    reads: tuple[str, ...] = ()
+    if isinstance(rel, Read):
+        reads = (stream_id(rel.stream),)
+    elif isinstance(rel, Scan):
+        reads = sources(rel)
+    return PictureNode(
+        type(rel).__name__,
+        label(rel),
+        remarks_on(rel, streams),
+        rel.names,
+        tuple(operator_node(part, streams, sources) for part in inputs(rel)),
+        reads,
+    )
+
+
+def stream_box(
+    name: str,
+    columns: tuple[ColumnNote, ...],
+    root: PictureNode,
+    marks: tuple[str, ...],
+    facts: Facts = (),
+    text: str = "",
+) -> Box:
+    return Box(stream_id(name), name, "stream", marks, columns, facts, root=root, text=text)
+
+
+def stream_id(name: str) -> str:
+    return f"stream:{name}"
+
+
+def source_id(name: str) -> str:
+    return f"source:{name}"
+
+
+def label(rel: Rel) -> str:
+    """The operator on one line, hidden columns shortened."""
+    match rel:
+        case Scan(columns=columns):
+            shown = [c for c in columns if not is_hidden(c.name)]
+            cut = len(shown) - MOST_COLUMNS
+            kept = shown if cut <= 1 else shown[:MOST_COLUMNS]
+            text = show_node(replace(rel, columns=tuple(kept)))
+            if cut > 1:
+                text = f"{text[:-1]}, ... {cut} more]"
+            return text + (PLACE if len(shown) < len(columns) else "")
+        case Project(items=items):
+            named = tuple(item for item in items if not is_hidden(item[0]))
+            text = show_node(replace(rel, items=named)).rstrip()
+            return text + (PLACE if len(named) < len(items) else "")
+        case _:
+            return show_node(rel)
+
+
+def is_hidden(name: str) -> bool:
+    """Hidden columns of a join's input have its alias before them: `S1.#ts`."""
+    return name.startswith("#") or ".#" in name
+
+
+def order_in_words(order: Sequence[tuple[str, bool]]) -> str:
+    """The order of rows; the place of a tuple is one word for its hidden columns."""
+    shown: dict[str, str] = {}
+    for name, descending in order:
+        word = "place" if is_hidden(name) else name
+        shown.setdefault(word, f"{word} descending" if descending else word)
+    return ", ".join(shown.values())
+
+
+def remarks_on(rel: Rel, streams: StreamOrders) -> tuple[str, ...]:
+    """What makes the operator able to run forever, or what order it gives."""
+    match rel:
+        case Scan() | Window() | Merge():
+            orders = column_orders(rel, streams)
+            return tuple(f"{f.name} {orders[f.name]}" for f in rel.visible if f.name in orders)
+        case Aggregate(source=source, keys=keys) | Running(source=source, keys=keys):
+            below = column_orders(source, streams)
+            key = closing_key(keys, lambda e: expression_slope(e, below))
+            word = "epochs" if isinstance(rel, Running) else "groups"
+            return (f"{word} close by {key}",) if key is not None else ()
+        case Join():
+            return (join_remark(rel, streams),)
+        case _:
+            return ()
+
+
+def join_remark(join: Join, streams: StreamOrders) -> str:
+    if is_timeless(join.left) or is_timeless(join.right):
+        return "needs no bound: one side is a table"
+    left, right = column_orders(join.left, streams), column_orders(join.right, streams)
+    bound = join_bound(
+        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
+    )
+    return "not bounded" if bound is None else f"bounded by {bound}"
+
+
+def column_notes(fields: tuple[Field, ...], orders: Orders) -> tuple[ColumnNote, ...]:
+    """Columns as a PROTOCOL would declare them."""
+    notes: list[ColumnNote] = []
+    for field in fields:
+        ordered = orders.get(field.name)
+        order = () if ordered is None else (str(Ordered(ordered.slope)), ordered.clock)
+        notes.append(ColumnNote(field.name, field.type.label, *order))
+    return tuple(notes)

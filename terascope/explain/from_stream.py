@@ -13,7 +13,7 @@ from terascope.analysis.release import Release
 from terascope.config import Config
 from terascope.connectors.arrival import is_arrival
 from terascope.explain.from_operators import operator_lines
-from terascope.explain.from_split import picture_of_split
+from terascope.explain.from_plan import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, attributes_of
 from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan

@@ -3,17 +3,33 @@
 In: a relation. Out: a query of the Script whose text says the same, as far as a query can:
 SELECT .. FROM .. WHERE .. GROUP BY .. HAVING, windows, joins, merges. Hidden columns are not named,
 for a query carries them by itself; where an operator has no words (a semi-join), there is no text.
+Expressions are written with what each column is called in the text around them: operators as
+operators, all else as calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Final, TypeAlias, cast
 
 from terascope.analysis.sequence import knows_place
-from terascope.explain.gsql_expressions import Scope, aggregate, all_of, written
-from terascope.plan.expr import Col, Expr, conjuncts
+from terascope.functions.base import Scalar, Value
+from terascope.functions.members import Members
+from terascope.functions.roles import Narrowing
+from terascope.plan.expr import (
+    AggCall,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    Param,
+    conjuncts,
+    is_constant,
+)
 from terascope.plan.rel import (
     WEND,
     WSTART,
@@ -37,7 +53,26 @@ from terascope.plan.rel import (
 )
 from terascope.syntax import ast
 from terascope.syntax.printer import print_statement
+from terascope.types import BIAS, Type
 
+Scope: TypeAlias = Mapping[str, ast.Expr]
+"""Column -> how it is written."""
+
+BINARY: Final[Mapping[str, ast.BinaryOp]] = {
+    **{op: cast(ast.BinaryOp, op) for op in "= != < <= > >= | ^ & << >> + - * / % ||".split()},
+    "or": "OR",
+    "and": "AND",
+    "div": "DIV",
+    "mask": "&",
+}
+KINDS: Final[Mapping[Type, ast.LiteralKind]] = {
+    Type.BOOL: "bool",
+    Type.FLOAT: "float",
+    Type.STRING: "string",
+    Type.IP: "ip",
+    Type.IPV6: "ipv6",
+    Type.BINARY: "binary",
+}
 JOINS: Final[Mapping[JoinKind, ast.JoinKind]] = {
     "inner": "INNER",
     "left": "LEFT",
@@ -83,7 +118,7 @@ class Below:
 class SelectWriter:
     """One SELECT. Inputs without a name are numbered."""
 
-    numbered: int = field(default=0)
+    numbered: int = 0
 
     def select(self, rel: Rel) -> ast.Select:
         items, rel = projection(rel)
@@ -98,15 +133,11 @@ class SelectWriter:
         ):
             raise NoWords("empty windows of slices that are keys")
         below = self.below(source, window)
-        scope = below.scope
-        if grouping is not None:
-            scope = group_scope(grouping, below.scope)
+        scope = below.scope if grouping is None else group_scope(grouping, below.scope)
         written_items = tuple(item(name, expr, scope) for name, expr in items)
         if not written_items:
             raise NoWords("no visible column")
-        closing = None
-        if isinstance(grouping, Running):
-            closing = written(grouping.closing, scope)
+        closing = written(grouping.closing, scope) if isinstance(grouping, Running) else None
         return ast.Select(
             written_items,
             ast.From((below.item,)),
@@ -301,3 +332,81 @@ def merged(rel: Merge) -> ast.MergeQuery:
         else:
             sources.append(ast.SubqueryRef(query_of(source), alias))
     return ast.MergeQuery(tuple(fields), tuple(sources), rel.slack or None)
+
+
+# ---- expressions ---------------------------------------------------------------------------------
+
+
+def written(expr: Expr, scope: Scope) -> ast.Expr:
+    match expr:
+        case Col(name):
+            return scope[name]
+        case Lit(value, type):
+            return literal(value, type)
+        case Param(name):
+            return ast.ParameterRef(name)
+        case Call(args=(operand, Lit(value=Members() as members, type=type))):
+            nulls = (None,) if members.has_null else ()
+            items = tuple(literal(value, type) for value in (*members.values, *nulls))
+            return ast.InList(written(operand, scope), items)
+        case Cast(operand, Type.WIDE) if operand.type.is_integer:
+            return written(operand, scope)  # whoever reads it finds out that it must be
+        case Call(Scalar(role=Narrowing()), (operand,)):
+            return written(operand, scope)
+        case Cast(operand, type):
+            return ast.CastExpr(written(operand, scope), type.label)
+        case Case(branches, otherwise):
+            pairs = tuple((written(c, scope), written(v, scope)) for c, v in branches)
+            return ast.CaseExpr(None, pairs, written(otherwise, scope))
+        case Call(function, args):
+            return call(function.name, args, scope)
+
+
+def call(name: str, args: tuple[Expr, ...], scope: Scope) -> ast.Expr:
+    parts = tuple(written(a, scope) for a in args)
+    if name == "/" and is_constant(args[1]) and all(a.type.is_integer for a in args):
+        # Between integers, / by a constant would round down.
+        parts = (ast.CastExpr(parts[0], Type.FLOAT.value), parts[1])
+    if name in BINARY and len(parts) >= 2:
+        return joined(BINARY[name], parts)
+    match name, parts:
+        case "not", (ast.IsNull(operand, False),):
+            return ast.IsNull(operand, True)
+        case "not", (operand,):
+            return ast.Unary("NOT", operand)
+        case "neg", (operand,):
+            return ast.Unary("-", operand)
+        case "~", (operand,):
+            return ast.Unary("~", operand)
+        case "is_null", (operand,):
+            return ast.IsNull(operand)
+        case "in", (operand, *items):
+            return ast.InList(operand, tuple(items))
+        case "like", (operand, pattern):
+            return ast.Like(operand, pattern)
+        case _:
+            return ast.CallExpr(name, parts)
+
+
+def aggregate(agg: AggCall, scope: Scope) -> ast.Expr:
+    args = tuple(written(a, scope) for a in (*agg.args, *agg.parameters))
+    return ast.CallExpr(agg.function.name, args, star=not args, distinct=agg.distinct)
+
+
+def literal(value: Value, type: Type) -> ast.Expr:
+    if value is None:
+        return ast.Literal_("null", None)
+    if type is Type.WIDE:
+        return ast.Literal_("int", value + BIAS)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+        return ast.Unary("-", literal(-value, type))
+    return ast.Literal_(KINDS.get(type, "int"), value)
+
+
+def all_of(conditions: tuple[ast.Expr, ...]) -> ast.Expr | None:
+    """Their AND; None of none."""
+    return joined("AND", conditions) if conditions else None
+
+
+def joined(operator: ast.BinaryOp, parts: tuple[ast.Expr, ...]) -> ast.Expr:
+    return reduce(lambda left, right: ast.Binary(operator, left, right), parts)

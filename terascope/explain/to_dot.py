@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from terascope.explain.layout import wrapped
 from terascope.explain.model import Box, Picture, PictureNode
+from terascope.explain.to_svg import wrapped
 
 WIDTH = 46
 COLOURS = {
@@ -44,10 +44,7 @@ def root_id(box: Box) -> str:
 def source_line(box: Box) -> str:
     parts = [f"<B>{escape(box.name)}</B>"]
     for word, value in box.facts:
-        text = value if word == "keeps" or word == "columns" else f"{word} {value}"
-        parts += [
-            small(line) for line in wrapped(f"{word} {value}" if text is value else text, WIDTH)
-        ]
+        parts += [small(line) for line in wrapped(f"{word} {value}", WIDTH)]
     parts += [small(line, "#8a4b08") for note in box.notes for line in wrapped(note, WIDTH)]
     label = '<BR ALIGN="LEFT"/>'.join(parts) + ('<BR ALIGN="LEFT"/>' if len(parts) > 1 else "")
     look = 'shape=cylinder, style=filled, fillcolor="#f4f1e4"'

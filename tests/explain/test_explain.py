@@ -14,7 +14,7 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source, SourceError
 from terascope.explain import FORMATS, STAGES, Format, Stage, as_svg, explain, picture
-from terascope.explain.layout import wrapped
+from terascope.explain.to_svg import wrapped
 from terascope.pipeline import Bindings, Compiled, compile_set
 from tests.cli.calls import small_trace
 

@@ -11,7 +11,7 @@ import pytest
 from terascope.analysis.costs import Costs
 from terascope.diagnostic import Source
 from terascope.explain import explain
-from terascope.explain.from_split import picture_of_split
+from terascope.explain.from_plan import picture_of_split
 from terascope.explain.gsql import gsql, query_of
 from terascope.explain.to_text import as_text
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, Host
