@@ -19,26 +19,14 @@ from terascope.cli.binding import FILES, Binding, loaded
 from terascope.cli.command import errors, flag, misuse, read_flag, tell_line
 
 if TYPE_CHECKING:
-    from terascope.cli.printing import RowsFormat, Show, TextFormat, Told
-    from terascope.cli.run_stream import Destination
+    from terascope.cli.printing import Show, TextFormat, Told
     from terascope.output import FileFormat
     from terascope.results import Results
-    from terascope.running import StreamFormat
     from terascope.session import QuerySet, Session
 
 
 LowLevel: TypeAlias = Literal["native", "catalyst", "auto"]
 Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "parquet"]
-
-
-PARQUET_TO_STDOUT = "parquet goes to files: give --output DIR"
-TABLE_TO_FILES = "a table goes to the screen: leave out --output"
-PARTS_TO_STDOUT = "parts are files: give --output DIR, and --format csv or parquet"
-PARTS_OF_STREAM = "a stream always writes folders of files: leave it out"
-STRICT_STREAM = "a stream counts what is malformed and goes on"
-EXPLAIN_STREAM = "terascope status shows what a stream does: leave it out"
-LOCAL_STREAM = "a stream runs in Spark: leave it out, or say spark"
-JSON_STREAM = "json is one object with an end: take ndjson for a stream"
 
 
 @dataclass(frozen=True)
@@ -76,19 +64,24 @@ class ResultFlags:
     def check(self, stream: bool) -> None:
         """Raise a mistake of usage when flags do not go together."""
         to_files, format = self.output is not None, self.format
-        parts_fit = to_files and format in (None, "csv", "parquet")
-        wrong = (
-            (not to_files and format == "parquet", "--format", PARQUET_TO_STDOUT),
-            (to_files and format == "table", "--format", TABLE_TO_FILES),
-            (self.parts and not parts_fit, "--parts", PARTS_TO_STDOUT),
-            (stream and self.explain, "--explain", EXPLAIN_STREAM),
-            (stream and self.parts, "--parts", PARTS_OF_STREAM),
-            (stream and self.strict, "--strict", STRICT_STREAM),
-            (stream and format == "json", "--format", JSON_STREAM),
-        )
-        for is_wrong, name, why in wrong:
-            if is_wrong:
-                raise misuse(name, why)
+        if not to_files and format == "parquet":
+            raise misuse("--format", "parquet goes to files: give --output DIR")
+        if to_files and format == "table":
+            raise misuse("--format", "a table goes to the screen: leave out --output")
+        if self.parts and not (to_files and format in (None, "csv", "parquet")):
+            why = "parts are files: give --output DIR, and --format csv or parquet"
+            raise misuse("--parts", why)
+        if not stream:
+            return
+        if self.explain:
+            why = "terascope status shows what a stream does: leave it out"
+            raise misuse("--explain", why)
+        if self.parts:
+            raise misuse("--parts", "a stream always writes folders of files: leave it out")
+        if self.strict:
+            raise misuse("--strict", "a stream counts what is malformed and goes on")
+        if format == "json":
+            raise misuse("--format", "json is one object with an end: take ndjson for a stream")
 
 
 @dataclass(frozen=True)
@@ -234,7 +227,7 @@ def run(
     """
     results.check(streams.stream)
     if streams.stream and engine == "local":
-        raise misuse("--engine", LOCAL_STREAM)
+        raise misuse("--engine", "a stream runs in Spark: leave it out, or say spark")
     streams.check()
     session = binding.session(
         master=master, strict=results.strict, low=low, engine=engine, **streams.settings()
@@ -244,21 +237,9 @@ def run(
         if streams.stream:
             from terascope.cli.run_stream import stream_set
 
-            stream_set(session, queries, streams, destination(results), quiet)
+            stream_set(session, queries, streams, results, quiet)
         else:
             run_set(session, queries, results, quiet)
-
-
-def destination(flags: ResultFlags) -> Destination:
-    """Where the rows of a stream go. Those for the screen are kept in Parquet, which loses nothing,
-    until they are shown.
-    """
-    from terascope.cli.run_stream import Destination
-
-    if flags.output is None:
-        return Destination(None, "parquet", cast("RowsFormat", flags.format or "table"), flags.rows)
-    format = cast("StreamFormat", flags.format or "csv")
-    return Destination(flags.output, format, "table", flags.rows)
 
 
 def run_set(session: Session, queries: QuerySet, flags: ResultFlags, quiet: bool) -> None:

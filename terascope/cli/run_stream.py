@@ -15,16 +15,15 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rich.console import Console
 
 from terascope.cli.command import INTERRUPTED, errors, tell_line
 from terascope.cli.live_view import LiveView, stderr_console
-from terascope.cli.printing import RowPrinter, RowsFormat
+from terascope.cli.printing import RowPrinter
 from terascope.cli.progress import phases
 from terascope.operate.notices import late_text, malformed_text
 from terascope.operate.server import HOST, StatusServer
@@ -32,7 +31,8 @@ from terascope.streaming.state.runs import announced
 from terascope.units import plural, readable_seconds
 
 if TYPE_CHECKING:
-    from terascope.cli.run import StreamFlags
+    from terascope.cli.printing import RowsFormat
+    from terascope.cli.run import ResultFlags, StreamFlags
     from terascope.operate.callback import Callback
     from terascope.operate.status import Status
     from terascope.physical.stream.plan import StreamPlan
@@ -42,23 +42,15 @@ if TYPE_CHECKING:
 BETWEEN_LOOKS: Final = 1.0
 
 
-@dataclass(frozen=True)
-class Destination:
-    """Where rows go: to files or, with a format for people, to stdout."""
-
-    output: Path | None
-    format: StreamFormat
-    rows_format: RowsFormat
-    rows: int
-    """Of a table, at most."""
-
-
 def stream_set(
-    session: Session, queries: QuerySet, flags: StreamFlags, to: Destination, quiet: bool = False
+    session: Session, queries: QuerySet, flags: StreamFlags, to: ResultFlags, quiet: bool
 ) -> None:
-    """The command without its flags: everything is checked before Spark starts."""
+    """The command without its binding: everything is checked before Spark starts. Rows for the
+    screen are kept in Parquet, which loses nothing, until they are shown.
+    """
     from terascope.streams import check_files, planned_stream, run_of
 
+    format = cast("StreamFormat", "parquet" if to.output is None else to.format or "csv")
     plan = planned_stream(queries.compiled)
     check_files(plan, flags.speed)
     try:
@@ -67,7 +59,7 @@ def stream_set(
             server = stack.enter_context(
                 StatusServer(session.config.port or 0, hosts=session.config.status_hosts)
             )
-            run = run_of(queries.compiled, plan, server.port, checkpoint, to.output, to.format)
+            run = run_of(queries.compiled, plan, server.port, checkpoint, to.output, format)
             stack.enter_context(announced(run))
             if not quiet:
                 errors().print(f"status: http://{HOST}:{server.port}/status, and /metrics")
@@ -78,7 +70,7 @@ def stream_set(
                 stopping.install()
                 rows = None if to.output is not None else console_rows(plan, to)
                 running = queries.stream(
-                    checkpoint, to.output, to.format,
+                    checkpoint, to.output, format,
                     lambda report: stopping.wake(), lambda text: tell_line("note", text),
                     tell, rows,
                     port=None,  # the command has a server of its own, from before Spark starts
@@ -126,8 +118,9 @@ def watched(
 @contextmanager
 def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]:
     """The checkpoint; one that nobody asked for is gone afterwards."""
-    if given is not None or output is not None:
-        yield given if given is not None else (output or Path()) / ".checkpoint"
+    kept = kept_checkpoint(given, output)
+    if kept is not None:
+        yield kept
         return
     tell_line("note", "nothing survives this run: --checkpoint DIR keeps what it needs to go on")
     folder = Path(tempfile.mkdtemp(prefix="terascope-stream-"))
@@ -139,33 +132,37 @@ def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]
 
 def interrupted_text(given: Path | None, output: Path | None) -> str:
     """What is left of a run that was ended at once."""
-    if given is None and output is None:
+    checkpoint = kept_checkpoint(given, output)
+    if checkpoint is None:
         return "interrupted; nothing is kept, for there is no --checkpoint"
-    checkpoint = given if given is not None else (output or Path()) / ".checkpoint"
     return (
         "interrupted; the same command goes on after the last batch that was done (checkpoint"
         f" {checkpoint})"
     )
 
 
-def console_rows(plan: StreamPlan, to: Destination) -> Callback:
+def kept_checkpoint(given: Path | None, output: Path | None) -> Path | None:
+    return output / ".checkpoint" if given is None and output is not None else given
+
+
+def console_rows(plan: StreamPlan, to: ResultFlags) -> Callback:
     """A callback of the run that prints rows: each row comes after it is durable."""
     fields = {output.name: output.fields for output in plan.outputs}
-    named = len(fields) > 1 or to.rows_format == "ndjson"
-    printer = RowPrinter(to.rows_format, named, to.rows)
+    format = cast("RowsFormat", to.format or "table")
+    printer = RowPrinter(format, len(fields) > 1 or format == "ndjson", to.rows)
     return lambda query, batch, rows: printer.show(query, batch, fields[query], rows)
 
 
-def console_of(to: Destination) -> Console:
+def console_of(to: ResultFlags) -> Console:
     """Where the live view goes: tables that stand still only where nothing else is written."""
     console = stderr_console()
-    if to.output is None and to.rows_format != "table" and sys.stdout.isatty():
+    if to.output is None and to.format not in (None, "table") and sys.stdout.isatty():
         return Console(stderr=True, force_terminal=False, highlight=False, markup=False)
     return console
 
 
 def tell_end(
-    running: RunningSet, last: Status, checkpoint: Path, flags: StreamFlags, to: Destination
+    running: RunningSet, last: Status, checkpoint: Path, flags: StreamFlags, to: ResultFlags
 ) -> None:
     """What there is, and how to go on."""
     if to.output is not None:

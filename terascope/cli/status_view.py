@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from rich import box
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
@@ -17,18 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from terascope.display import plain_table
+from terascope.operate import notices
 from terascope.operate.causes import Cause, causes, expectation, slow_callback
-from terascope.operate.notices import (
-    late_count,
-    late_remedy,
-    late_text,
-    replay_text,
-    waiting_text,
-)
 from terascope.operate.status import OperatorStatus, QueryStatus, RunStatus, SourceStatus, Status
 from terascope.units import UNKNOWN, plural, readable_bytes, readable_count, readable_seconds
 
-T = TypeVar("T")
+Shown = TypeVar("Shown", SourceStatus, QueryStatus)
+StatusColumn: TypeAlias = tuple[str, int, JustifyMethod, Callable[[Shown], Text | str]]
+"""A column: its header, its width whatever is in it, its side, and the cell of a row."""
 NO_LIMIT = 1_000_000
 AROUND = 10
 """Lines that are neither sources, queries nor alarms."""
@@ -58,26 +54,69 @@ class StatusView:
         yield from alarms
         yield from notes
         yield Text()
-        yield from limited(status.sources, for_sources, source_urgency, source_table)
+        yield from limited(
+            status.sources,
+            for_sources,
+            lambda source: (source.stalled is not None, source.backlog_bytes, source.rate),
+            SOURCE_COLUMNS,
+        )
         yield Text()
-        yield from limited(status.queries, room - for_sources, query_urgency, query_table)
+        yield from limited(
+            status.queries,
+            room - for_sources,
+            lambda query: (query.lag_seconds or 0.0, query.rows),
+            QUERY_COLUMNS,
+        )
 
 
 def limited(
-    given: Sequence[T],
+    given: Sequence[Shown],
     room: int,
-    urgency: Callable[[T], tuple[float, ...]],
-    table: Callable[[Sequence[T], int], Table],
+    urgency: Callable[[Shown], tuple[float, ...]],
+    columns: Sequence[StatusColumn[Shown]],
 ) -> RenderResult:
-    """The most urgent ones, in the order they are given, and how many there are besides."""
-    shown: Sequence[T] = given
+    """A table of the most urgent ones, in the order they are given, and how many there are besides.
+    Queries that only other queries read are dim.
+    """
+    shown = given
     if len(given) > room:
         places = sorted(range(len(given)), key=lambda i: urgency(given[i]), reverse=True)
         shown = [given[i] for i in sorted(places[: max(1, room)])]
-    widest = max((len(getattr(one, "name", "")) for one in given), default=0)
-    yield table(shown, min(widest, WIDEST_NAME))
+    widest = min(max((len(one.name) for one in given), default=0), WIDEST_NAME)
+    table = plain_table()
+    for number, (name, width, justify, _) in enumerate(columns):
+        wide = width if number else max(width, widest)
+        table.add_column(name, min_width=wide, justify=justify, no_wrap=True)
+    for one in shown:
+        dim = isinstance(one, QueryStatus) and not one.visible
+        table.add_row(*(cell(one) for *_, cell in columns), style="dim" if dim else "")
+    yield table
     if len(shown) < len(given):
         yield Text(f"... {len(given) - len(shown):,} more", style="dim")
+
+
+def counted(number: int) -> Text:
+    """A number that is best when it is nought."""
+    return Text(readable_count(number), style="yellow" if number else "")
+
+
+SOURCE_COLUMNS: tuple[StatusColumn[SourceStatus], ...] = (
+    ("source", 6, "left", lambda s: Text(s.name, style="red" if s.stalled else "")),
+    ("rate/s", 7, "right", lambda s: readable_count(s.rate)),
+    ("watermark", 19, "left", lambda s: Text(s.watermark_text or UNKNOWN)),
+    ("backlog", 7, "right", lambda s: readable_bytes(s.backlog_bytes)),
+    ("late", 7, "right", lambda s: counted(s.late)),
+    ("malformed", 9, "right", lambda s: counted(s.malformed)),
+)
+QUERY_COLUMNS: tuple[StatusColumn[QueryStatus], ...] = (
+    ("query", 6, "left", lambda q: Text(q.name)),
+    ("rows", 7, "right", lambda q: readable_count(q.rows)),
+    ("closed until", 19, "left", lambda q: Text(q.closed_until or q.last_epoch or UNKNOWN)),
+    ("lag", 10, "right", lambda q: readable_seconds(q.lag_seconds)),
+    ("pending", 7, "right", lambda q: readable_bytes(q.pending_bytes)),
+    ("open", 4, "right", lambda q: f"{q.open_slices:,}"),
+    ("waits for", 9, "left", lambda q: Text(q.holds[0].input if q.holds else "")),
+)
 
 
 # ---- the run -------------------------------------------------------------------------------------
@@ -163,21 +202,21 @@ def alarm_lines(status: Status) -> list[Text]:
 def stall_text(source: SourceStatus) -> str:
     """Why a source gives nothing, and what that means for the others."""
     if source.away:
-        return f"{source.name} cannot be read: {source.stalled}; {waiting_text(source)}"
+        return f"{source.name} cannot be read: {source.stalled}; {notices.waiting_text(source)}"
     return f"{source.name} is stalled: {source.stalled}"
 
 
 def note_lines(status: Status) -> list[Text]:
     """What somebody should know, and need not see to."""
     notes = [cause.what for cause in slow_callback(status)]
-    notes += [f"{s.name} {replay_text(s)}" for s in status.sources if s.replay]
+    notes += [f"{s.name} {notices.replay_text(s)}" for s in status.sources if s.replay]
     notes += [
-        f"{s.name} has given nothing for long: {waiting_text(s)}"
+        f"{s.name} has given nothing for long: {notices.waiting_text(s)}"
         for s in status.sources
         if s.replay and s.left_behind and not s.away
     ]
     for source in (s for s in status.sources if s.late):
-        notes += [late_count(source), f"  {late_remedy(source)}"]
+        notes += [notices.late_count(source), f"  {notices.late_remedy(source)}"]
     return few_lines(notes, MOST_NOTES, "lines on sources", "yellow")
 
 
@@ -195,77 +234,6 @@ def one_line(text: str, style: str = "") -> Text:
 
 def first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
-
-
-# ---- tables --------------------------------------------------------------------------------------
-
-
-def table_of(*columns: tuple[str, int, JustifyMethod]) -> Table:
-    """A table whose columns have their widths whatever is in them."""
-    table = plain_table()
-    for name, width, justify in columns:
-        table.add_column(name, min_width=width, justify=justify, no_wrap=True)
-    return table
-
-
-def source_urgency(source: SourceStatus) -> tuple[float, ...]:
-    return (source.stalled is not None, source.backlog_bytes, source.rate)
-
-
-def source_table(sources: Sequence[SourceStatus], name_width: int) -> Table:
-    """A row for each source; one that is stalled is red."""
-    table = table_of(
-        ("source", max(6, name_width), "left"),
-        ("rate/s", 7, "right"),
-        ("watermark", 19, "left"),
-        ("backlog", 7, "right"),
-        ("late", 7, "right"),
-        ("malformed", 9, "right"),
-    )
-    for source in sources:
-        table.add_row(
-            Text(source.name, style="red" if source.stalled else ""),
-            readable_count(source.rate),
-            Text(source.watermark_text or UNKNOWN),
-            readable_bytes(source.backlog_bytes),
-            counted(source.late),
-            counted(source.malformed),
-        )
-    return table
-
-
-def counted(number: int) -> Text:
-    """A number that is best when it is nought."""
-    return Text(readable_count(number), style="yellow" if number else "")
-
-
-def query_urgency(query: QueryStatus) -> tuple[float, ...]:
-    return (query.lag_seconds or 0.0, query.rows)
-
-
-def query_table(queries: Sequence[QueryStatus], name_width: int) -> Table:
-    """A row for each stream; those that only other queries read are dim."""
-    table = table_of(
-        ("query", max(6, name_width), "left"),
-        ("rows", 7, "right"),
-        ("closed until", 19, "left"),
-        ("lag", 10, "right"),
-        ("pending", 7, "right"),
-        ("open", 4, "right"),
-        ("waits for", 9, "left"),
-    )
-    for query in queries:
-        table.add_row(
-            Text(query.name),
-            readable_count(query.rows),
-            Text(query.closed_until or query.last_epoch or UNKNOWN),
-            readable_seconds(query.lag_seconds),
-            readable_bytes(query.pending_bytes),
-            f"{query.open_slices:,}",
-            Text(query.holds[0].input if query.holds else ""),
-            style="" if query.visible else "dim",
-        )
-    return table
 
 
 def operator_table(operators: Sequence[OperatorStatus]) -> Table:
@@ -298,7 +266,7 @@ def tell_why(console: Console, status: Status, query: QueryStatus, seen: frozens
         line.append(f", {readable_seconds(query.lag_seconds)} behind the present")
     console.print(line)
     for source in (s for s in status.sources if query.name in s.late_queries):
-        console.print(Text.assemble(("late: ", "bold"), late_text(source)), soft_wrap=True)
+        console.print(Text.assemble(("late: ", "bold"), notices.late_text(source)), soft_wrap=True)
     found = causes(status, query)
     if not found:
         console.print(expectation(status, query), soft_wrap=True)

@@ -26,7 +26,7 @@ from terascope.traffic.profile import (
 from terascope.units import NANOSECONDS, readable_bytes, readable_moment, scaled_number
 
 if TYPE_CHECKING:
-    from terascope.traffic.trace import ScenarioReport
+    from terascope.traffic.flows import ScenarioReport
 
 
 @dataclass(frozen=True)

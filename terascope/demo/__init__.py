@@ -8,8 +8,8 @@ nobody.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -71,23 +71,20 @@ class Attack:
 
 def find_attack(rows: Iterable[Mapping[str, Any]]) -> Attack | None:
     """The worst of the attacked hosts; a host may stand in several windows."""
-    found: dict[str, Attack] = {}
+    by_host: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        host = row["destIP"]
-        new = Attack(host, row["began"], row["ended"] + 1, row["syns"], row["answered"])
-        old = found.get(host, new)
-        found[host] = new if old is new else merged(old, new)
-    return max(found.values(), key=lambda a: a.syns - a.answered, default=None)
-
-
-def merged(a: Attack, b: Attack) -> Attack:
-    return Attack(
-        a.host,
-        min(a.began, b.began),
-        max(a.ended, b.ended),
-        a.syns + b.syns,
-        a.answered + b.answered,
+        by_host[row["destIP"]].append(row)
+    attacks = (
+        Attack(
+            host,
+            min(row["began"] for row in some),
+            max(row["ended"] for row in some) + 1,
+            sum(row["syns"] for row in some),
+            sum(row["answered"] for row in some),
+        )
+        for host, some in by_host.items()
     )
+    return max(attacks, key=lambda a: a.syns - a.answered, default=None)
 
 
 def demo_queries() -> Path:
@@ -122,7 +119,10 @@ def run_demo(
 ) -> Attack | None:
     """Generate, ask, tell. With `keep`, trace, queries and results stay in that folder."""
     console = console or Console()
-    with working_folder(keep) as folder:
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="terascope-demo-") as temporary:
+        folder = keep or Path(temporary)
         made = make_traffic(folder, seed=seed, scenario=scenario, victim=victim, start=start)
         console.print(
             f"[bold]1.[/] {made.total_packets:,} packets of synthetic traffic, two minutes on one "
@@ -179,13 +179,3 @@ def tell(attack: Attack | None, console: Console) -> None:
         "matched_syn_ratio shows the same minutes from afar."
     )
     console.print(Panel(text, title="verdict", border_style="red"))
-
-
-@contextmanager
-def working_folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="terascope-demo-") as folder:
-        yield Path(folder)

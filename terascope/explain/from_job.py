@@ -89,14 +89,14 @@ def picture_of_job(
         plan, job = unbound_job(plan, config)
         split = split_plan(plan, host_of(config), costs_of(config))
         notes = (UNBOUND,)
-    whole, in_spark = split.plan, {stream.name for stream in split.low}
+    known = orders_with_windows(job, split.plan)
     return Picture(
         "job",
         title,
         (
             *(read_box(read) for read in job.reads),
-            *low_boxes(job, whole),
-            *stream_boxes(job, whole, in_spark),
+            *low_boxes(job, known),
+            *stream_boxes(job, split, known),
         ),
         parameter_notes(plan.parameters),
         (
@@ -167,9 +167,8 @@ def window_box(output: LowOutput, known: Mapping[str, Orders]) -> Box:
     return stream_box(output.name, columns, root, ("low",), facts)
 
 
-def low_boxes(job: Job, plan: Plan) -> list[Box]:
+def low_boxes(job: Job, known: Mapping[str, Orders]) -> list[Box]:
     """The low-level streams: what runs in the tasks that read."""
-    known = orders_with_windows(job, plan)
     queries = {query.name: query for read in job.reads for query in read.queries}
     in_spark = {stage.name: stage.rel for stage in job.streams}
     boxes = []
@@ -255,15 +254,15 @@ def file_bytes(path: Path) -> int:
 # ---- streams -------------------------------------------------------------------------------------
 
 
-def stream_boxes(job: Job, plan: Plan, low: set[str]) -> list[Box]:
-    """The streams that Spark computes; `low`: what its low-level ones, if it has any, are called.
-    A stream that the tasks of other sources give, too, has a box already.
+def stream_boxes(job: Job, split: SplitPlan, known: Mapping[str, Orders]) -> list[Box]:
+    """The streams that Spark computes. A stream that the tasks of other sources give, too, has a
+    box already.
     """
     native = {output.name for output in job.low}
+    low = {stream.name for stream in split.low}
     outputs = {output.stream: output for output in job.outputs}
     uses = Counter(read.stream for stage in job.streams for read in reads(stage.rel))
-    texts = {stream.name: stream.text for stream in plan}
-    known = orders_with_windows(job, plan)
+    texts = {stream.name: stream.text for stream in split.plan}
     boxes = []
     for stage in job.streams:
         if stage.name in native:

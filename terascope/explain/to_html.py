@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from terascope.explain.model import Box, OperatorLine, Picture
@@ -65,47 +66,53 @@ def as_html(picture: Picture) -> str:
 """
 
 
+def table(head: Sequence[str], rows: Iterable[str], kind: str = "") -> str:
+    """A table; `rows`: the cells of each, as HTML."""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return f"<table{kind}><tr>{names}</tr>{body}</table>"
+
+
 def operator_section(picture: Picture) -> str:
     """The physical operators as a table."""
     if not picture.operators:
         return ""
     words = list(dict.fromkeys(word for line in picture.operators for word, _ in line.measured))
-    head = "".join(f"<th>{escape(w)}</th>" for w in ("operator", "where", "predicted", *words, ""))
-    rows = "".join(operator_row(line, words) for line in picture.operators)
-    return f"<h2>Operators</h2><table class='operators'><tr>{head}</tr>{rows}</table>"
+    rows = (operator_cells(line, words) for line in picture.operators)
+    head = ("operator", "where", "predicted", *words, "")
+    return "<h2>Operators</h2>" + table(head, rows, " class='operators'")
 
 
-def operator_row(line: OperatorLine, words: list[str]) -> str:
+def operator_cells(line: OperatorLine, words: list[str]) -> str:
     places = " ".join(f'<span class="{escape(p)}">{escape(p)}</span>' for p in line.places)
     figures = dict(line.measured)
     cells = "".join(f'<td class="figure">{escape(figures.get(word, ""))}</td>' for word in words)
     return (
-        f'<tr><td>{escape(line.name)}</td><td title="{escape(line.choice)}">{places}</td>'
-        f"<td>{escape(line.cost)}</td>{cells}<td class='sub'>{escape(line.does)}</td></tr>"
+        f'<td>{escape(line.name)}</td><td title="{escape(line.choice)}">{places}</td>'
+        f"<td>{escape(line.cost)}</td>{cells}<td class='sub'>{escape(line.does)}</td>"
     )
 
 
 def parameter_table(picture: Picture) -> str:
     if not picture.parameters:
         return ""
-    rows = "".join(
-        f"<tr><td>${escape(name)}</td><td>{escape(type)}</td><td>{escape(value)}</td></tr>"
+    rows = (
+        f"<td>${escape(name)}</td><td>{escape(type)}</td><td>{escape(value)}</td>"
         for name, type, value in picture.parameters
     )
-    head = "<tr><th>name</th><th>type</th><th>value</th></tr>"
-    return f"<h2>Parameters</h2><table>{head}{rows}</table>"
+    return "<h2>Parameters</h2>" + table(("name", "type", "value"), rows)
 
 
 def query_section(box: Box) -> str:
     marks = f'<span class="mark">{escape(", ".join(box.marks))}</span>' if box.marks else ""
-    columns = "".join(
-        f"<tr><td>{escape(c.name)}</td><td>{escape(c.type)}</td>"
+    rows = (
+        f"<td>{escape(c.name)}</td><td>{escape(c.type)}</td>"
         f'<td class="order">{escape(c.order or "")}'
-        f"{escape(f' clock({c.clock})') if c.clock else ''}</td></tr>"
+        f"{escape(f' clock({c.clock})') if c.clock else ''}</td>"
         for c in box.columns
     )
-    table = f"<table><tr><th>column</th><th>type</th><th>order</th></tr>{columns}</table>"
+    columns = table(("column", "type", "order"), rows) if box.columns else ""
     return (
         f"<section><h3>{escape(box.name)}{marks}</h3><pre>{escape(box.text)}</pre>"
-        f"{table if columns else ''}</section>"
+        f"{columns}</section>"
     )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import TypeAlias
 
 from terascope.explain.model import Box, Picture, PictureNode
 
@@ -30,7 +31,8 @@ SWEEPS = 6
 SHELF = 1400
 """Width of a row of cards without arrows."""
 FONT = "ui-monospace, 'SF Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
-
+Pair: TypeAlias = tuple[int, int]
+"""The size of a card, or the place of its upper left corner."""
 STYLE = f"""
 .ts-pic {{ --bg:#fff; --card:#fbfbfd; --line:#c9ced8; --ink:#1f2430; --soft:#667085;
   --arrow:#98a2b3; --good:#1a7f4b; --warn:#a15c00; --head:#eaf0fb; --src:#f3efdd; --op:#2f5fb3; }}
@@ -71,17 +73,9 @@ class Card:
     rows: tuple[Row, ...]
 
     @property
-    def title(self) -> str:
-        return self.box.name
-
-    @property
-    def marks(self) -> str:
-        return ", ".join(self.box.marks)
-
-    @property
     def size(self) -> tuple[int, int]:
         letters = max((len(r.text) + r.indent for r in self.rows), default=0)
-        head = (len(self.title) + len(self.marks) + 3) * 1.1
+        head = (len(self.box.name) + len(", ".join(self.box.marks)) + 3) * 1.1
         width = int(max(letters, head) * CHAR) + 2 * PADDING
         body = len(self.rows) * LINE + PADDING if self.rows else 0
         return max(width, 90), HEADER + body
@@ -91,8 +85,8 @@ def as_svg(picture: Picture) -> str:
     cards = {box.id: Card(box, tuple(card_rows(box))) for box in picture.boxes}
     sizes = {name: card.size for name, card in cards.items()}
     places = arrange(picture, sizes)
-    width = max((p.x + sizes[n][0] for n, p in places.items()), default=0) + 2 * MARGIN
-    height = max((p.y + sizes[n][1] for n, p in places.items()), default=0) + 2 * MARGIN
+    width = max((x + sizes[name][0] for name, (x, _) in places.items()), default=0) + 2 * MARGIN
+    height = max((y + sizes[name][1] for name, (_, y) in places.items()), default=0) + 2 * MARGIN
     body = [
         *arrow_shapes(cards, sizes, places),
         *(shape for name, card in cards.items() for shape in card_shapes(card, places[name])),
@@ -128,10 +122,10 @@ def node_rows(node: PictureNode, depth: int) -> Iterator[Row]:
         yield from node_rows(child, depth + 1)
 
 
-def card_shapes(card: Card, at: BoxPlace) -> Iterator[str]:
+def card_shapes(card: Card, at: Pair) -> Iterator[str]:
     width, height = card.size
     internal = " internal" if "internal" in card.box.marks else ""
-    yield f'<g class="{card.box.kind}" transform="translate({at.x} {at.y})">'
+    yield f'<g class="{card.box.kind}" transform="translate({at[0]} {at[1]})">'
     if card.box.text:
         yield f"<title>{escape(card.box.text)}</title>"
     yield f'<rect class="card{internal}" width="{width}" height="{height}" rx="8"/>'
@@ -139,8 +133,9 @@ def card_shapes(card: Card, at: BoxPlace) -> Iterator[str]:
         f'<path class="head" d="M.5 {HEADER} V8 Q.5 .5 8 .5 H{width - 8} Q{width - 0.5} .5 '
         f'{width - 0.5} 8 V{HEADER} Z"/>'
     )
-    marks = f'<tspan class="mark" dx="8">{escape(card.marks)}</tspan>' if card.marks else ""
-    yield f'<text class="name" x="{PADDING}" y="20">{escape(card.title)}{marks}</text>'
+    words = escape(", ".join(card.box.marks))
+    marks = f'<tspan class="mark" dx="8">{words}</tspan>' if words else ""
+    yield f'<text class="name" x="{PADDING}" y="20">{escape(card.box.name)}{marks}</text>'
     for number, row in enumerate(card.rows):
         yield row_shape(row, HEADER + (number + 1) * LINE)
     yield "</g>"
@@ -157,14 +152,15 @@ def row_shape(row: Row, y: int) -> str:
 
 
 def arrow_shapes(
-    cards: dict[str, Card], sizes: dict[str, tuple[int, int]], places: dict[str, BoxPlace]
+    cards: dict[str, Card], sizes: dict[str, Pair], places: dict[str, Pair]
 ) -> Iterator[str]:
     for name, card in cards.items():
+        x, top = places[name]
         for number, row in enumerate(card.rows):
-            y = places[name].y + HEADER + number * LINE + LINE - 4
+            y = top + HEADER + number * LINE + LINE - 4
             for source in row.reads:
-                start = places[source]
-                yield curve(start.x + sizes[source][0], start.y + HEADER // 2, places[name].x, y)
+                left, upper = places[source]
+                yield curve(left + sizes[source][0], upper + HEADER // 2, x, y)
 
 
 def curve(x1: int, y1: int, x2: int, y2: int) -> str:
@@ -178,39 +174,33 @@ def curve(x1: int, y1: int, x2: int, y2: int) -> str:
 # ---- where the cards stand -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class BoxPlace:
-    x: int
-    y: int
-
-
-def arrange(picture: Picture, sizes: Mapping[str, tuple[int, int]]) -> dict[str, BoxPlace]:
+def arrange(picture: Picture, sizes: Mapping[str, Pair]) -> dict[str, Pair]:
     """The upper left corner of every box."""
     if not picture.arrows:
         return shelved([box.id for box in picture.boxes], sizes)
     columns = sorted_columns(picture, layers(picture))
     heights = [sum(sizes[b][1] for b in c) + GAP_Y * (len(c) - 1) for c in columns]
     tallest = max(heights, default=0)
-    places: dict[str, BoxPlace] = {}
+    places: dict[str, Pair] = {}
     x = 0
     for column, height in zip(columns, heights, strict=True):
         y = (tallest - height) // 2
         for box in column:
-            places[box] = BoxPlace(x, y)
+            places[box] = (x, y)
             y += sizes[box][1] + GAP_Y
         x += max(sizes[b][0] for b in column) + GAP_X
     return places
 
 
-def shelved(boxes: list[str], sizes: Mapping[str, tuple[int, int]]) -> dict[str, BoxPlace]:
+def shelved(boxes: list[str], sizes: Mapping[str, Pair]) -> dict[str, Pair]:
     """Boxes that have nothing to do with each other: side by side, then the next row."""
-    places: dict[str, BoxPlace] = {}
+    places: dict[str, Pair] = {}
     x = y = tallest = 0
     for box in boxes:
         width, height = sizes[box]
         if x and x + width > SHELF:
             x, y, tallest = 0, y + tallest + GAP_Y, 0
-        places[box] = BoxPlace(x, y)
+        places[box] = (x, y)
         x += width + GAP_Y
         tallest = max(tallest, height)
     return places

@@ -218,6 +218,18 @@ REFLECTORS = 600
 
 
 @dataclass(frozen=True)
+class ScenarioReport:
+    """What a scenario did, for whoever wants to check an answer against the truth."""
+
+    name: str
+    victim: str
+    attacker: str | None
+    start: float
+    end: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
 class CastScenario:
     """A scenario with its parts given out."""
 
@@ -225,11 +237,10 @@ class CastScenario:
     order: int
     victim: int
     version: int
-    victim_text: str
     attacker: int
-    attacker_text: str | None
     start: float
     end: float
+    report: ScenarioReport
 
     @property
     def purpose(self) -> str:
@@ -258,18 +269,10 @@ def _cast(
     parties = np.array([victim, attacker])
     victim_text, attacker_text = address_texts(parties, np.array([version, version]), custom)
     start, end = profile.interval(scenario)
-    single = scenario.name == "port_scan"
-    return CastScenario(
-        scenario,
-        order,
-        victim,
-        version,
-        victim_text,
-        attacker,
-        attacker_text if single else None,
-        start,
-        end,
-    )
+    origin = profile.start_time
+    single = attacker_text if scenario.name == "port_scan" else None
+    report = ScenarioReport(scenario.name, victim_text, single, origin + start, origin + end)
+    return CastScenario(scenario, order, victim, version, attacker, start, end, report)
 
 
 def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots: int) -> Array:

@@ -29,6 +29,7 @@ from terascope.traffic.flows import (
     TCP,
     UDP,
     CastScenario,
+    ScenarioReport,
     cast_scenarios,
     mean_factor,
     pareto_sizes,
@@ -278,18 +279,6 @@ class ParquetWriter:
 
 
 @dataclass(frozen=True)
-class ScenarioReport:
-    """What a scenario did, for whoever wants to check an answer against the truth."""
-
-    name: str
-    victim: str
-    attacker: str | None
-    start: float
-    end: float
-    """Seconds since 1970."""
-
-
-@dataclass(frozen=True)
 class GenerateReport:
     files: tuple[Path, ...]
     packets: tuple[int, ...]
@@ -335,7 +324,8 @@ def generate(
             if progress is not None:
                 progress(sum(counts), max(profile.expected_packets, sum(counts)))
     size = sum(path.stat().st_size for path in files)
-    return GenerateReport(files, tuple(counts), size, _scenario_reports(stream))
+    scenarios = tuple(cast.report for cast in stream.casts)
+    return GenerateReport(files, tuple(counts), size, scenarios)
 
 
 def link_files(output: Path, links: int) -> tuple[Path, ...]:
@@ -353,17 +343,3 @@ def _open(
     if format == "parquet":
         return ParquetWriter(path, snaplen, stream.custom)
     return PcapWriter(path, snaplen, stream.custom, output.name.endswith(".gz"))
-
-
-def _scenario_reports(stream: TrafficStream) -> tuple[ScenarioReport, ...]:
-    origin = stream.profile.start_time
-    return tuple(
-        ScenarioReport(
-            cast.scenario.name,
-            cast.victim_text,
-            cast.attacker_text,
-            origin + cast.start,
-            origin + cast.end,
-        )
-        for cast in stream.casts
-    )
