@@ -166,7 +166,7 @@ def tell(mistake: Exception) -> None:
 
 
 def tell_diagnostic(text: str, severity: str) -> None:
-    """Its first line in colour; an empty line after it."""
+    """Print a diagnostic, its first line in colour."""
     first, newline, rest = text.partition("\n")
     word, bracket, behind = first.partition("]: ")
     head = Text.assemble((word + bracket, style_of(severity)), (behind, "bold"))

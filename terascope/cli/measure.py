@@ -81,10 +81,12 @@ def bench(
         return
     folder = data or Path.home() / ".cache" / "terascope" / "bench"
     console = errors()
+    pinned = hasattr(os, "sched_getaffinity")
+    allowed = len(os.sched_getaffinity(0)) if pinned else os.cpu_count()
     settings = Settings(
         scale * QUICK_SCALE if quick else scale,
         seed,
-        cores or available_cores(),
+        cores or allowed or 1,
         folder.absolute() / f"v{DATA_VERSION}",
         quick,
         minutes,
@@ -105,12 +107,6 @@ def bench(
     show(report, stdout_console())
     if json:
         typer.echo(as_json(report.outcomes))
-
-
-def available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def check_packages() -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
+from terascope.cli.progress import Told
 from terascope.display import result_table, stdout_console
 from terascope.kernels.encode.text import csv_header, csv_lines, json_lines
 from terascope.plan.rel import Field
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 TextFormat: TypeAlias = Literal["csv", "json", "ndjson"]
 RowsFormat: TypeAlias = Literal["table", "csv", "ndjson"]
-Told: TypeAlias = Callable[[str, int, int], None]
 Show: TypeAlias = Callable[[], None]
 """Prints what was computed: when progress is no longer on the screen."""
 

@@ -169,7 +169,7 @@ def stats(
         terascope stats flows.gsql --source flows=parquet:flows.parquet --tuples 1M --seconds 10
         terascope stats flows.gsql --source pcap:trace.pcap --json | jq '.sources[].keys'
     """
-    from terascope.cli.stats_view import StatsView, document
+    from terascope.cli.stats_view import document, stats_view
     from terascope.cli.traffic import count_of
     from terascope.display import stdout_console
     from terascope.physical.statistics.sampling import SampleLimits, sample_source
@@ -189,4 +189,4 @@ def stats(
     if json:
         typer.echo(jsonlib.dumps({"sources": found}))
     else:
-        stdout_console().print(StatsView(found))
+        stdout_console().print(stats_view(found))

@@ -19,7 +19,7 @@ from terascope.cli.binding import FILES, Binding, loaded
 from terascope.cli.command import errors, flag, misuse, read_flag, tell_line
 
 if TYPE_CHECKING:
-    from terascope.cli.printing import Show, TextFormat, Told
+    from terascope.cli.printing import TextFormat
     from terascope.output import FileFormat
     from terascope.results import Results
     from terascope.session import QuerySet, Session
@@ -244,6 +244,7 @@ def run(
 
 def run_set(session: Session, queries: QuerySet, flags: ResultFlags, quiet: bool) -> None:
     """The command without its binding: everything is checked before an engine starts."""
+    from terascope.cli.printing import computed_rows, computed_tables
     from terascope.cli.progress import phases
     from terascope.output import staged
     from terascope.results import malformed_words
@@ -257,7 +258,10 @@ def run_set(session: Session, queries: QuerySet, flags: ResultFlags, quiet: bool
         with phases(quiet, lambda: running_tasks(session)) as tell:
             if folder is None:
                 results = queries.run(progress=tell)
-                show = computed(results, flags.format or "table", flags.rows, tell)
+                if flags.format in (None, "table"):
+                    show = computed_tables(results, flags.rows, tell)
+                else:
+                    show = computed_rows(results, cast("TextFormat", flags.format), tell)
             else:
                 format = cast("FileFormat", flags.format or "csv")
                 results = queries.write_into(folder, format, flags.parts, tell)
@@ -271,15 +275,6 @@ def run_set(session: Session, queries: QuerySet, flags: ResultFlags, quiet: bool
         typer.echo(results.explain(), err=True)
     if not quiet:
         errors().print(Text(summary(queries, results, time.monotonic() - began), style="dim"))
-
-
-def computed(results: Results, format: Format, rows: int, tell: Told) -> Show:
-    """Rows for stdout."""
-    from terascope.cli.printing import computed_rows, computed_tables
-
-    if format == "table":
-        return computed_tables(results, rows, tell)
-    return computed_rows(results, cast("TextFormat", format), tell)
 
 
 def tell_written(results: Results, flags: ResultFlags) -> None:

@@ -6,10 +6,9 @@ In: a sample of each source. Out: one document for each, and tables of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -81,29 +80,17 @@ def key_set(sample: SourceSample, queries: Sequence[LowAggregate]) -> Document:
     }
 
 
-@dataclass(frozen=True)
-class StatsView:
+def stats_view(sources: Sequence[Document]) -> Group:
     """The documents, to be printed on a rich console."""
-
-    sources: Sequence[Document]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not self.sources:
-            yield Text("no query of the set is computed next to its source", style="yellow")
-        for number, source in enumerate(self.sources):
-            if number:
-                yield Text()
-            yield headline(source)
-            if source["keys"]:
-                yield Text()
-                yield keys_table(source["keys"])
-            if source["predicates"]:
-                yield Text()
-                yield shares_table("predicate", source["predicates"])
-            partial = [query for query in source["queries"] if query["share"] < 1.0]
-            if partial:
-                yield Text()
-                yield shares_table("query", partial)
+    parts: list[Text | Table] = []
+    for source in sources:
+        partial = [query for query in source["queries"] if query["share"] < 1.0]
+        parts += [Text(), headline(source)]
+        parts += [Text(), keys_table(source["keys"])] if source["keys"] else []
+        for name, rows in (("predicate", source["predicates"]), ("query", partial)):
+            parts += [Text(), shares_table(name, rows)] if rows else []
+    nothing = Text("no query of the set is computed next to its source", style="yellow")
+    return Group(*parts[1:] or [nothing])
 
 
 def headline(source: Document) -> Text:

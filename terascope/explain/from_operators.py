@@ -42,7 +42,9 @@ def does(operator: Operator) -> str:
         case physical.PrefilterTuples(predicates=predicates):
             return f"{plural(len(predicates), 'predicate')}, each evaluated once a tuple"
         case physical.SelectTuples(query=query):
-            return f"{plural(len(query.items), 'column')} of tuples with {bits(query.signature)}"
+            numbers = ", ".join(map(str, query.signature))
+            bits = f"bits {numbers}" if numbers else "any bits"
+            return f"{plural(len(query.items), 'column')} of tuples with {bits}"
         case physical.GroupTuples(query=query):
             return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}"
         case physical.TreeEdge(query=query):
@@ -102,7 +104,3 @@ def steps(pipeline: RowPipeline) -> str:
 
 def names(keys: Sequence[tuple[str, Expr]]) -> str:
     return ", ".join(name for name, _ in keys) or "nothing"
-
-
-def bits(signature: Sequence[int]) -> str:
-    return f"bits {', '.join(map(str, signature))}" if signature else "any bits"

@@ -127,12 +127,9 @@ def picture_of_split(split: SplitPlan, title: str) -> Picture:
         with_part(box, streams[box.id], low.get(box.name), split) if box.id in streams else box
         for box in found.boxes
     )
-    return replace(found, boxes=boxes, notes=(about(split), *slicing_notes(split.slicing)))
-
-
-def about(split: SplitPlan) -> str:
     budget = f"a part may cost {split.costs.budget_ns:.0f} ns a tuple"
-    return f"next to the sources: host {split.host.name}, {budget}"
+    about = f"next to the sources: host {split.host.name}, {budget}"
+    return replace(found, boxes=boxes, notes=(about, *slicing_notes(split.slicing)))
 
 
 def with_part(box: Box, stream: Stream, low: LowPart | None, split: SplitPlan) -> Box:
@@ -141,7 +138,11 @@ def with_part(box: Box, stream: Stream, low: LowPart | None, split: SplitPlan) -
         kept = [s for s in split.kept_high if s.stream == stream.name]
         notes = tuple(f"{part.text} stays here: {part.reason}" for part in kept)
         return replace(box, text=text, marks=("high", *box.marks), notes=notes)
-    costs = dict(part_costs(stream.rel, split))
+    costs = {
+        show_expr(expr): split.costs.of(expr)
+        for expr in computed(stream.rel)
+        if not isinstance(expr, Col) and not is_constant(expr)  # a bare column is free
+    }
     facts: Facts = (
         ("form", low.kind),
         ("read by", ", ".join(low.readers)),
@@ -151,14 +152,8 @@ def with_part(box: Box, stream: Stream, low: LowPart | None, split: SplitPlan) -
     return replace(box, text=text, marks=("low", low.kind), facts=facts, notes=told)
 
 
-def part_costs(rel: Rel, split: SplitPlan) -> Iterator[tuple[str, float]]:
-    """Everything a low-level stream computes, with its cost; a bare column is free."""
-    for expr in computed(rel):
-        if not isinstance(expr, Col) and not is_constant(expr):
-            yield show_expr(expr), split.costs.of(expr)
-
-
 def computed(rel: Rel) -> Iterator[Expr]:
+    """Everything that a low-level stream computes."""
     match rel:
         case Project(source=source, items=items):
             yield from computed(source)

@@ -20,7 +20,7 @@ from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
-from terascope.plan.rel import Aggregate, Rel, SourceField
+from terascope.plan.rel import Aggregate, SourceField
 from terascope.plan.show import show_expr
 from terascope.streaming.replan.families import families_of
 
@@ -127,7 +127,6 @@ def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
 
 
 def how(release: Release) -> str:
-    where = operator(release.node)
     match release.kind:
         case "at_once":
             return "as rows come"
@@ -135,8 +134,5 @@ def how(release: Release) -> str:
             return "at the end of the stream"
         case "ordered":
             parts = [show_expr(part.value) for part in release.parts]
-            return f"by {' or '.join(parts)} of its {where}"
-
-
-def operator(rel: Rel) -> str:
-    return type(rel).__name__.lower()
+            operator = type(release.node).__name__.lower()
+            return f"by {' or '.join(parts)} of its {operator}"

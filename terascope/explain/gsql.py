@@ -10,7 +10,7 @@ operators, all else as calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final, TypeAlias, cast
 
@@ -152,15 +152,10 @@ class SelectWriter:
     # ---- FROM
 
     def below(self, rel: Rel, window: ast.Window | None) -> Below:
-        match rel:
-            case Scan() | Read() | Lookup():
-                names = {f.name: ast.Name(f.name) for f in rel.fields}
-                edges = {} if window is None else {n: ast.Name(n) for n in EDGES}
-                return Below(replace(stream(rel), window=window), {**names, **edges})
-            case Join() if window is None:
-                return self.join(rel)
-            case _:
-                return self.subquery(rel, None, window)
+        if isinstance(rel, Join) and window is None:
+            return self.join(rel)
+        names = (*rel.names, *(() if window is None else EDGES))
+        return Below(from_item(rel, None, window), {n: ast.Name(n) for n in names})
 
     def side(self, rel: Rel) -> Below:
         """An input of a join: its columns are called `alias.column`."""
@@ -169,19 +164,15 @@ class SelectWriter:
         alias = common_alias(rel)
         if alias is None or not isinstance(rel, Project):
             self.numbered += 1
-            return self.subquery(rel, f"input{self.numbered}", None)
-        scope = {n: ast.Name(unqualified(n), alias) for n, _ in rel.items}
+            alias = f"input{self.numbered}"
+            scope = {name: ast.Name(name, alias) for name in rel.names}
+            return Below(ast.SubqueryRef(query_of(rel), alias), scope)
+        inner: Rel = Project(rel.source, tuple((unqualified(n), e) for n, e in rel.items))
         plain = all(isinstance(e, Col) and e.name == unqualified(n) for n, e in rel.items)
         if plain and isinstance(rel.source, Scan | Read | Lookup):
-            return Below(replace(stream(rel.source), alias=alias), scope)
-        inner = Project(rel.source, tuple((unqualified(n), e) for n, e in rel.items))
-        return Below(ast.SubqueryRef(query_of(inner), alias), scope)
-
-    def subquery(self, rel: Rel, alias: str | None, window: ast.Window | None) -> Below:
-        scope = {f.name: ast.Name(f.name, alias) for f in rel.fields}
-        if window is not None:
-            scope |= {n: ast.Name(n, alias) for n in EDGES}
-        return Below(ast.SubqueryRef(query_of(rel), alias, window), scope)
+            inner = rel.source
+        scope = {n: ast.Name(unqualified(n), alias) for n, _ in rel.items}
+        return Below(from_item(inner, alias), scope)
 
     def join(self, rel: Join) -> Below:
         if rel.kind not in JOINS:
@@ -293,15 +284,15 @@ def item(name: str, expr: Expr, scope: Scope) -> ast.Item:
 # ---- names ---------------------------------------------------------------------------------------
 
 
-def stream(rel: Scan | Read | Lookup) -> ast.StreamRef:
+def from_item(rel: Rel, alias: str | None, window: ast.Window | None = None) -> ast.FromItem:
     match rel:
-        case Scan(interfaces=(), protocol=protocol):
-            return ast.StreamRef(protocol)
         case Scan(interfaces=interfaces, protocol=protocol):
-            several = len(interfaces) > 1
-            return ast.StreamRef(protocol, "+".join(interfaces), several)
+            where, several = "+".join(interfaces) or None, len(interfaces) > 1
+            return ast.StreamRef(protocol, where, several, alias, window)
         case Read(stream=name) | Lookup(name=name):
-            return ast.StreamRef(name)
+            return ast.StreamRef(name, alias=alias, window=window)
+        case _:
+            return ast.SubqueryRef(query_of(rel), alias, window)
 
 
 def is_hidden(name: str) -> bool:
@@ -327,10 +318,7 @@ def merged(rel: Merge) -> ast.MergeQuery:
     for number, source in enumerate(rel.sources, 1):
         alias = f"input{number}"
         fields.append(ast.Name(source.names[place], alias))
-        if isinstance(source, Scan | Read | Lookup):
-            sources.append(replace(stream(source), alias=alias))
-        else:
-            sources.append(ast.SubqueryRef(query_of(source), alias))
+        sources.append(from_item(source, alias))
     return ast.MergeQuery(tuple(fields), tuple(sources), rel.slack or None)
 
 

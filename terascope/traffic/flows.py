@@ -40,17 +40,17 @@ def mean_factor(profile: Profile) -> float:
 
 
 def rate_factors(profile: Profile, slots: Array) -> Array:
-    """The shape of the rate in each slot, counted from the start of the trace; may be negative."""
+    """The rate in each slot, up to a constant factor. Slots are counted from the start of the
+    trace, and may be negative.
+    """
     # Two time scales: seconds that are busy, and tenths that are busy within them.
     spread = profile.burstiness / np.sqrt(2.0)
     seconds = slots // SLOTS_PER_SECOND
     noise = _normal(slots, profile.seed) + _normal(seconds, profile.seed ^ 0x5ECD)
-    return np.asarray(_daily(profile, slots / SLOTS_PER_SECOND) * np.exp(spread * noise))
-
-
-def _daily(profile: Profile, seconds: Array) -> Array:
-    phase = (profile.start_time + seconds - _PEAK_OF_DAY) / profile.diurnal_period
-    return np.asarray(1.0 + profile.diurnal_amplitude * np.cos(2 * np.pi * phase))
+    time = profile.start_time + slots / SLOTS_PER_SECOND
+    phase = (time - _PEAK_OF_DAY) / profile.diurnal_period
+    daily = 1.0 + profile.diurnal_amplitude * np.cos(2 * np.pi * phase)
+    return np.asarray(daily * np.exp(spread * noise))
 
 
 def _normal(numbers: Array, seed: int) -> Array:
@@ -106,7 +106,9 @@ def flow_table(profile: Profile, numbers: Array, starts: Array, purpose: str, st
     random = generator(profile.seed, f"{purpose} flows", step)
     flows = np.zeros(count, dtype=FLOW)
     flows["start"] = starts
-    flows["seed"] = hash_numbers(numbers, profile.seed ^ int(hash_purpose(purpose)))
+    # Flows of the same number but of different purpose have different seeds.
+    salt = int.from_bytes(purpose.encode()[:7], "little")
+    flows["seed"] = hash_numbers(numbers, profile.seed ^ salt)
     delay = np.exp(np.log(0.025) + 0.9 * random.standard_normal(count))
     flows["server_delay"] = np.clip(delay, 0.001, 0.2) * 1e9
     flows["client_delay"] = random.uniform(0.0002, 0.004, count) * 1e9
@@ -121,11 +123,6 @@ def flow_table(profile: Profile, numbers: Array, starts: Array, purpose: str, st
     flows["link"] = flows["seed"] % np.uint64(profile.links)
     flows["size"] = 10
     return flows
-
-
-def hash_purpose(purpose: str) -> np.uint64:
-    """Keeps flows of the same number but of different purpose apart."""
-    return np.uint64(int.from_bytes(purpose.encode()[:7], "little"))
 
 
 def set_hops(flows: Array) -> None:
@@ -287,7 +284,9 @@ def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots:
     counts = random.poisson(per_second * overlap)
     starts = start_times(profile, counts, first_slot, random)
     # Within a slot that is only partly in the interval, keep to the interval.
-    starts = np.clip(starts, *_interval_ns(profile, cast))
+    origin = start_ns(profile)
+    last = origin + max(round(cast.end * 1e9) - 1, 0)
+    starts = np.clip(starts, origin + round(cast.start * 1e9), last)
     numbers = (first_slot + (1 << 20)) * (1 << 24) + np.arange(len(starts), dtype=np.int64)
     flows = flow_table(profile, numbers, starts, cast.purpose, first_slot + (1 << 20))
     flows["server"] = cast.victim
@@ -303,11 +302,6 @@ def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots:
             _crowd(flows, numbers, random, cast)
     set_hops(flows)
     return flows
-
-
-def _interval_ns(profile: Profile, cast: CastScenario) -> tuple[int, int]:
-    origin = start_ns(profile)
-    return origin + round(cast.start * 1e9), origin + max(round(cast.end * 1e9) - 1, 0)
 
 
 def _flood(flows: Array, numbers: Array, cast: CastScenario) -> None:

@@ -29,14 +29,6 @@ def file_header(snaplen: int) -> bytes:
     return struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snaplen, 1)
 
 
-@inlined
-def transport_header(protocol: int, flags: int) -> int:
-    """Bytes of the TCP, UDP or ICMP header."""
-    if protocol == TCP:
-        return 32 if flags & SYN else 20
-    return 8
-
-
 @compiled
 def put_records(
     packets: Array, begin: int, out: Array, at: int, snaplen: int, custom: Array, tables: Payloads
@@ -49,7 +41,9 @@ def put_records(
     index = begin
     while index < len(packets) and at + LARGEST_RECORD <= len(out):
         packet = packets[index]
-        transport = transport_header(packet.protocol, packet.flags)
+        transport = 8  # bytes of the TCP, UDP or ICMP header
+        if packet.protocol == TCP:
+            transport = 32 if packet.flags & SYN else 20
         datagram = (40 if packet.version == 6 else 20) + transport + packet.payload
         wire = ETHERNET + datagram
         captured = min(wire, snaplen)

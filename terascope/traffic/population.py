@@ -53,8 +53,10 @@ def populate(profile: Profile, flows: float) -> Population:
     shares = zipf_shares(pair_count, profile.pair_exponent)
     host_share, server_share = _share_ranks(profile)
     pair_host, pair_server = deal_pairs(shares, host_share, server_share, profile.seed)
-    hosts = _host_addresses(random.permutation(profile.hosts))
-    servers = _server_addresses(random.permutation(profile.servers))
+    # Clients live in 10.0.0.0/8, a hundred in each /24; servers in 198.18.0.0/15, the range set
+    # aside for benchmarks, 200 in each /24.
+    hosts = _addresses_from(10 << 24, 100, random.permutation(profile.hosts))
+    servers = _addresses_from((198 << 24) + (18 << 16), 200, random.permutation(profile.servers))
     version_draw = hash_numbers(np.arange(pair_count), profile.seed ^ 0x76657273)
     is_v6 = version_draw < np.uint64(min(profile.ipv6_share * 2.0**64, 2.0**64 - 2048))
     cumulative = np.cumsum(shares)
@@ -68,15 +70,8 @@ def populate(profile: Profile, flows: float) -> Population:
     )
 
 
-def _host_addresses(places: Array) -> Array:
-    """Clients live in 10.0.0.0/8, a hundred in each /24."""
-    return np.asarray((10 << 24) + (places // 100 << 8) + 10 + places % 100, dtype=np.uint32)
-
-
-def _server_addresses(places: Array) -> Array:
-    """Servers live in 198.18.0.0/15, the range set aside for benchmarks, 200 in each /24."""
-    first = (198 << 24) + (18 << 16)
-    return np.asarray(first + (places // 200 << 8) + 10 + places % 200, dtype=np.uint32)
+def _addresses_from(first: int, in_each: int, places: Array) -> Array:
+    return np.asarray(first + (places // in_each << 8) + 10 + places % in_each, dtype=np.uint32)
 
 
 def _share_ranks(profile: Profile) -> tuple[Array, Array]:

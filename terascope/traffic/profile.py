@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from terascope.diagnostic import SourceError
@@ -265,7 +265,7 @@ WHOLE: Final = frozenset({"packets", "seed", "links", "hosts", "servers", "snapl
 class Wanted:
     """What to generate, live."""
 
-    settings: tuple[tuple[str, Any], ...]
+    base: Profile
     endless: bool
     link: int | None
     starts: bool
@@ -273,7 +273,7 @@ class Wanted:
 
     def profile(self, start_time: float) -> Profile:
         """The profile, with the start it has by itself or this one."""
-        return Profile(**({"start_time": start_time} | dict(self.settings)))
+        return self.base if self.starts else replace(self.base, start_time=start_time)
 
 
 def parse_words(location: str) -> Wanted:
@@ -319,13 +319,12 @@ def _wanted(settings: dict[str, Any], scenarios: list[dict[str, Any]], link: int
     try:
         if scenarios:
             settings["scenarios"] = tuple(Scenario(**one) for one in scenarios)
-        wanted = Wanted(tuple(settings.items()), endless, link, "start_time" in settings)
-        links = wanted.profile(0.0).links
+        base = Profile(**({"start_time": 0.0} | settings))
     except ProfileError as mistake:
         raise SourceError(f"generate source: {mistake}") from None
-    if link is not None and not 0 <= link < links:
-        raise SourceError(f"a generate source with links={links} has no link={link}")
-    return wanted
+    if link is not None and not 0 <= link < base.links:
+        raise SourceError(f"a generate source with links={base.links} has no link={link}")
+    return Wanted(base, endless, link, "start_time" in settings)
 
 
 def _number(name: str, text: str) -> float:
