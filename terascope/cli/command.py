@@ -33,12 +33,17 @@ def flag(help: str, *names: str, default: Any = None, **more: Any) -> Any:
     return typer.Option(default, *names, help=help, show_default=shown, **more)
 
 
+def switch(help: str, *names: str) -> Any:
+    """A flag without a value."""
+    return flag(help, *names, default=False)
+
+
 def argument(help: str, metavar: str, default: Any = ...) -> Any:
     return typer.Argument(default, help=help, metavar=metavar, show_default=False)
 
 
-DEBUG: Final = flag("Show the traceback of a failure nobody expected.", "--debug", default=False)
-QUIET: Final = flag("No progress.", "--quiet", "-q", default=False)
+DEBUG: Final = switch("Show the traceback of a failure nobody expected.", "--debug")
+QUIET: Final = switch("No progress.", "--quiet", "-q")
 CHECKPOINT: Final = flag(
     "The checkpoint of the run; not needed while only one set is running.", metavar="DIR"
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from terascope.cli.command import QUIET, argument, errors, flag, tell_line
+from terascope.cli.command import QUIET, argument, errors, flag, switch, tell_line
 
 if TYPE_CHECKING:
     from terascope.physical.statistics.calibrate import FunctionCost
@@ -27,12 +27,10 @@ def bench(
     runs: int | None = flag(
         "Counted runs of each contender; 3 unless the experiment says otherwise.", min=1
     ),
-    quick: bool = flag(
-        "Less than a minute, to see that it works: not for figures.", "--quick", default=False
-    ),
+    quick: bool = switch("Less than a minute, to see that it works: not for figures.", "--quick"),
     minutes: float | None = flag("How long experiments last that watch a stream.", min=0.1),
     only: str | None = flag("Only these contenders; others by name.", metavar="A,B"),
-    json: bool = flag("End with one line of JSON: what was measured.", "--json", default=False),
+    json: bool = switch("End with one line of JSON: what was measured.", "--json"),
     output: Path = flag(
         "Where NAME.csv, NAME.json and NAME.png go.", default=Path("bench-results"), metavar="DIR"
     ),
@@ -53,7 +51,7 @@ def bench(
         default=60.0,
         metavar="SECONDS",
     ),
-    keep: bool = flag("Keep the results that the contenders wrote.", "--keep", default=False),
+    keep: bool = switch("Keep the results that the contenders wrote.", "--keep"),
     quiet: bool = QUIET,
 ) -> None:
     """Measure Terascope beside other engines.

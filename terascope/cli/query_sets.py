@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from terascope.cli.binding import FILES, Binding, loaded, read_set
-from terascope.cli.command import argument, errors, flag, misuse, tell
+from terascope.cli.command import argument, errors, flag, misuse, switch, tell
 
 Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
@@ -51,10 +51,8 @@ def check(binding: Binding, files: list[Path] = FILES) -> None:
 
 def fmt(
     files: list[Path] = argument("Query sets; - is stdin.", "FILE.gsql..."),
-    write: bool = flag("Change the files instead of printing.", "--write", "-w", default=False),
-    check: bool = flag(
-        "Only say which files are not formatted; exit 1 if any.", "--check", default=False
-    ),
+    write: bool = switch("Change the files instead of printing.", "--write", "-w"),
+    check: bool = switch("Only say which files are not formatted; exit 1 if any.", "--check"),
 ) -> None:
     """Print query sets as canonical GSQL: keywords in capitals, a clause a line, comments kept.
 
@@ -114,14 +112,11 @@ def explain(
         metavar=STAGES,
     ),
     format: Format = flag("How to show it.", "--format", "-f", default="text"),
-    verbose: bool = flag(
-        "Also list what each rule changed (optimized).", "--verbose", "-v", default=False
-    ),
-    analyze: bool = flag(
+    verbose: bool = switch("Also list what each rule changed (optimized).", "--verbose", "-v"),
+    analyze: bool = switch(
         "Run the set, keep its rows to itself, and show the job with what every operator"
         " did: tuples in and out, probes, evictions, bytes, time.",
         "--analyze",
-        default=False,
     ),
 ) -> None:
     """Show how a query set is understood and how it will be run.
@@ -155,7 +150,7 @@ def stats(
         "So many tuples are counted at most, such as 200k or 1M; 64 Ki by default."
     ),
     seconds: float | None = flag("How long a source is read for; 1 by default.", min=0.0),
-    json: bool = flag("As one line of JSON.", "--json", default=False),
+    json: bool = switch("As one line of JSON.", "--json"),
 ) -> None:
     """Estimate how many groups the queries of a set have, from a sample of their sources.
 

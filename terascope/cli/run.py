@@ -16,7 +16,7 @@ import typer
 from rich.text import Text
 
 from terascope.cli.binding import FILES, Binding, loaded
-from terascope.cli.command import errors, flag, misuse, read_flag, tell_line
+from terascope.cli.command import errors, flag, misuse, read_flag, switch, tell_line
 
 if TYPE_CHECKING:
     from terascope.cli.printing import TextFormat
@@ -44,21 +44,18 @@ class ResultFlags:
     format: Format | None = flag(
         "table on stdout, csv with --output, unless something else is said.", "--format", "-f"
     )
-    parts: bool = flag(
+    parts: bool = switch(
         "With --output, and csv or parquet: every query is a folder DIR/NAME of files,"
         " written by Spark's tasks as they finish, rows in no particular order. The fastest way"
         " to large results.",
         "--parts",
-        default=False,
     )
     rows: int = flag("Rows shown of each table.", default=20, min=0)
     strict: bool | None = flag(
         "Malformed packets or rows are an error, and nothing is written.", "--strict"
     )
-    explain: bool = flag(
-        "Afterwards show, on stderr, the physical plan with what every operator did.",
-        "--explain",
-        default=False,
+    explain: bool = switch(
+        "Afterwards show, on stderr, the physical plan with what every operator did.", "--explain"
     )
 
     def check(self, stream: bool) -> None:
@@ -89,10 +86,9 @@ class StreamFlags:
     """How a set runs as a stream."""
 
     PANEL: ClassVar = "Streams"
-    stream: bool = flag(
+    stream: bool = switch(
         "Follow the sources as they grow and give rows as their windows close, until Ctrl-C.",
         "--stream",
-        default=False,
     )
     checkpoint: Path | None = flag(
         "What is needed to go on after a stop or a failure; OUTPUT/.checkpoint by default.",
@@ -102,10 +98,8 @@ class StreamFlags:
         "Replay what is there by the time in it, as fast as it came, faster, or at once.",
         metavar="1x|10x|max",
     )
-    until_idle: bool = flag(
-        "End when all that is there was read; windows that are open close then.",
-        "--until-idle",
-        default=False,
+    until_idle: bool = switch(
+        "End when all that is there was read; windows that are open close then.", "--until-idle"
     )
     heartbeat: str | None = flag(
         "How often the clock moves the watermarks of silent sources; 1s by default.",
@@ -198,7 +192,7 @@ def run(
         " Spark's operators over its tuples (catalyst). auto, which is the default, takes"
         " native wherever the source can host it."
     ),
-    quiet: bool = flag("No progress, no summary.", "--quiet", "-q", default=False),
+    quiet: bool = switch("No progress, no summary.", "--quiet", "-q"),
 ) -> None:
     """Run a query set over its sources and give the rows of every visible query.
 

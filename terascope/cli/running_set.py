@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import typer
 
 from terascope.cli.binding import pairs
-from terascope.cli.command import CHECKPOINT, argument, flag, misuse
+from terascope.cli.command import CHECKPOINT, argument, flag, misuse, switch
 
 if TYPE_CHECKING:
     from terascope.functions.base import Value
@@ -23,13 +23,12 @@ BETWEEN_LOOKS: Final = 0.2
 
 def status(
     checkpoint: Path | None = CHECKPOINT,
-    json: bool = flag("Everything that is known, as one line of JSON.", "--json", default=False),
-    operators: bool = flag(
+    json: bool = switch("Everything that is known, as one line of JSON.", "--json"),
+    operators: bool = switch(
         "Also what every physical operator of reading and closing tasks has done so far.",
         "--operators",
-        default=False,
     ),
-    watch: bool = flag("Look again every second, until Ctrl-C.", "--watch", "-w", default=False),
+    watch: bool = switch("Look again every second, until Ctrl-C.", "--watch", "-w"),
 ) -> None:
     """Show how a running set is: its sources, its queries, and what it takes of the machine.
 
@@ -107,14 +106,12 @@ def why(
 def tail(
     name: str = argument("A named stream of the set.", "NAME"),
     checkpoint: Path | None = CHECKPOINT,
-    from_start: bool = flag(
-        "All rows that were written, then the new ones.", "--from-start", default=False
-    ),
+    from_start: bool = switch("All rows that were written, then the new ones.", "--from-start"),
     rows: int = flag("How many rows that were there before come first.", default=10, min=0),
     format: Literal["table", "csv", "ndjson"] = flag(
         "How rows are shown.", "--format", "-f", default="table"
     ),
-    no_follow: bool = flag("End when what is there has been shown.", "--no-follow", default=False),
+    no_follow: bool = switch("End when what is there has been shown.", "--no-follow"),
 ) -> None:
     """Show the rows of a named stream as they come, until the run is over or Ctrl-C.
 

@@ -314,7 +314,11 @@ def generate(
     with replaced(files) as parts, ExitStack() as opened:
         writers: list[PcapWriter | ParquetWriter] = []
         for part in parts:
-            writers.append(_open(stream, part, format, output))
+            if format == "parquet":
+                writers.append(ParquetWriter(part, profile.snaplen, stream.custom))
+            else:
+                compress = output.name.endswith(".gz")
+                writers.append(PcapWriter(part, profile.snaplen, stream.custom, compress))
             opened.callback(writers[-1].close)
         for chunk in stream.chunks():
             for link, writer in enumerate(writers):
@@ -334,12 +338,3 @@ def link_files(output: Path, links: int) -> tuple[Path, ...]:
         return (output,)
     stem, dot, suffixes = output.name.partition(".")
     return tuple(output.with_name(f"{stem}-{link}{dot}{suffixes}") for link in range(links))
-
-
-def _open(
-    stream: TrafficStream, path: Path, format: Format, output: Path
-) -> PcapWriter | ParquetWriter:
-    snaplen = stream.profile.snaplen
-    if format == "parquet":
-        return ParquetWriter(path, snaplen, stream.custom)
-    return PcapWriter(path, snaplen, stream.custom, output.name.endswith(".gz"))
