@@ -18,7 +18,7 @@ $(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
 help:
 	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
 	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
-	@echo "make soak     many more random query sets (about an hour), and the tests of the benches"
+	@echo "make soak     many more random query sets and streams, and the tests of the benches"
 	@echo "make durations  run all tests and record how long each file takes"
 	@echo "make bench    Terascope beside other engines, on small data (SCALE=$(SCALE))"
 	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
@@ -40,12 +40,14 @@ test: install $(VENV)/.tshark
 	wait $$linting || { echo "make lint failed, see above"; exit 1; }; \
 	exit $$tested
 
-# What random tests can find in an hour, and the tests of the benches.
+# What many random tests can find, and the tests of the benches.
 soak: install
-	TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=60 TERASCOPE_STREAM_SEEDS=1200 \
-		TERASCOPE_LOCAL_SEEDS=400 TERASCOPE_STREAM_SPARK_SEEDS=40 \
-		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden tests/spark/test_stream_crashes.py
-	TERASCOPE_SEEDS=400 $(BIN)/pytest -n $(WORKERS) -k seed tests/physical tests/execute tests/stream
+	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=24 TERASCOPE_STREAM_SEEDS=1200 \
+		TERASCOPE_LOCAL_SEEDS=400 TERASCOPE_STREAM_SPARK_SEEDS=12 \
+		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden \
+		tests/spark/test_stream_crashes.py tests/cli/test_cli_stream.py
+	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=200 \
+		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream
 	$(BIN)/pytest -n $(WORKERS) -m bench
 
 # Needed when tests have become much longer or shorter: `make test` begins with the longest.

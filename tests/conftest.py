@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """Many small queries: code that is compiled well pays only in long runs."""
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Queries over few rows: generating and compiling code for each takes longer than running it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +67,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.sql.shuffle.partitions": "2",
+        **INTERPRETED,
     }
     session = open_session("local[2]", "terascope-tests", settings)
     yield session

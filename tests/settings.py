@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import os
+from typing import Any, Final, TypeAlias
 
 from terascope.config import Config
 
 Changes: TypeAlias = dict[str, Any]
 """Some settings, by name."""
+SOAK: Final = "TERASCOPE_SOAK" in os.environ
+"""Whether `make soak` runs: all cases, where `make test` takes some of each kind."""
 
 
 def config_with(**changes: Any) -> Config:

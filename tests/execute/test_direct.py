@@ -38,7 +38,7 @@ from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
 from tests.settings import config_with
 
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "16")))
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "10")))
 DESTINATIONS = 2
 
 

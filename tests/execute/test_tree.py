@@ -41,6 +41,7 @@ from tests.execute.tree_plans import (
     written,
 )
 from tests.kernels.some_groups import same
+from tests.settings import SOAK
 
 SLOTS = (
     slot(COUNT),
@@ -180,7 +181,7 @@ def test_numpy_gives_the_groups_of_the_flat_plan(
 
 
 @given(trees(compiled=True), tuples(), circumstances)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if SOAK else 12, deadline=None)
 def test_machine_code_gives_the_same(
     plan: LowPlan, columns: Columns, around: Circumstances
 ) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,19 +29,18 @@ from tests.agreement import (
     spark_answers,
 )
 from tests.golden.cases import GOLDEN, Case, all_cases, bless, show_answers
+from tests.settings import SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = all_cases()
 RUN = tuple(case for case in CASES if case.has("rows"))
-SOAK = "TERASCOPE_SPARK_SEEDS" in os.environ
-"""Whether Spark runs all cases, as `make soak` has it."""
-NATIVE = RUN if SOAK else RUN[::3]
+NATIVE = RUN if SOAK else RUN[::6]
 """Cases whose low level is computed by tasks of Spark; the local engine runs the same tasks for all
 of them.
 """
-IN_CATALYST = RUN if SOAK else RUN[1::2]
+IN_CATALYST = RUN if SOAK else RUN[1::4]
 """Cases that DataFrame operations compute from the tuples on."""
 BEYOND_DUCKDB: dict[str, tuple[str, ...]] = {
     "functions/udaf-declaration": ("query1",),  # a user's aggregate

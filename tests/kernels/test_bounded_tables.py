@@ -38,6 +38,7 @@ from tests.kernels.table_models import (
     same,
     slots_of,
 )
+from tests.settings import SOAK
 
 SMALL = Shape(1, (COUNT, SUM_INT), with_epoch=True)
 LARGE = Shape(
@@ -57,7 +58,8 @@ LARGE = Shape(
     with_epoch=True,
 )
 KEYLESS = Shape(0, (COUNT, MAX_INT), with_epoch=True)
-SHAPES = (SMALL, LARGE, KEYLESS)
+SHAPES = (SMALL, LARGE, KEYLESS) if SOAK else (SMALL, KEYLESS)
+"""Each shape of each policy takes seconds to compile."""
 FLUSHES: tuple[Flush, ...] = ("eager", "lazy")
 
 CODES = [*range(40), -1, 2**31 - 1, 70_000]

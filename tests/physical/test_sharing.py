@@ -23,7 +23,7 @@ from tests.physical.sharing_sets import SharingSet, sharing_set, tree_set
 from tests.properties.engines import visible_rows
 from tests.settings import Changes, config_with
 
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "16")))
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "10")))
 INTERPRETED = {"kernels": "numpy"}
 MODES: list[Changes] = [
     {"share_windows": "cost", "share_tables": "always", "share_sample": "always"},

@@ -7,7 +7,6 @@ real: workers that are killed, and a process that kills itself and leaves its JV
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import threading
@@ -27,7 +26,7 @@ from terascope.spark.stream.runner import newest_batch
 from terascope.streaming import batch as stream_batch
 from terascope.streaming import pipeline as stream_pipeline
 from terascope.streaming.state.crash import POINTS, VARIABLE, Point
-from tests.settings import Changes
+from tests.settings import SOAK, Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PATIENCE = 300.0
-SOAK = "TERASCOPE_STREAM_SPARK_SEEDS" in os.environ
-"""Whether every format crashes at every point; a part is a part to a manifest."""
 PACKETS = 6000
 """Of both captures."""
 
@@ -121,7 +118,7 @@ class Streams:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("form", FORMS if SOAK else ("parquet", "callback"))
+@pytest.mark.parametrize("form", FORMS if SOAK else ("parquet",))
 def test_a_crash_at_every_point_of_a_batch(
     form: Form,
     data: Path,
