@@ -28,6 +28,7 @@ from terascope.execute.reports import (
     Outgoing,
     ReportFilter,
     Reports,
+    TaskReports,
     add_report,
     note_clocks,
     reports_to_json,
@@ -43,10 +44,8 @@ from terascope.spark.catalyst.frame import Frame, place, schema_of, spark_type
 from terascope.spark.mistakes import in_worker
 from terascope.spark.passing import (
     OUTGOING,
-    DriverPass,
-    FramePass,
+    OUTGOING_ARROW,
     Kept,
-    PlainPass,
     SparkPass,
     all_rows,
     each_once,
@@ -85,9 +84,8 @@ class SparkBatchEngine:
         sent = ReportFilter.of(leftovers, self.tasks)
         high = {number for number, target in reading.targets.items() if target.high}
         if is_remote() or high - sent.leftovers:
-            return self._keep(
-                frame_pass(self.spark, source_frame(self.spark, reading, self.tasks), sent)
-            )
+            rows = source_frame(self.spark, reading, self.tasks)
+            return frame_pass(self.spark, rows, sent, self.kept)
         made = tuple(native_bundles(reading, self.tasks))
         numbers = self.spark.sparkContext.parallelize(range(len(made)), max(1, len(made)))
 
@@ -95,7 +93,7 @@ class SparkBatchEngine:
             for number in numbers:
                 yield from low_rows(reading, made[number])
 
-        return self._keep(plain_pass(self.spark, numbers, low_tasks, sent))
+        return plain_pass(self.spark, numbers, low_tasks, sent, self.kept)
 
     def merge(
         self,
@@ -107,7 +105,7 @@ class SparkBatchEngine:
     ) -> SparkPass:
         sent = ReportFilter.of(leftovers, self.tasks)
         having = each_once(passes)
-        plain = [one.kept for one in having if isinstance(one, PlainPass)]
+        plain = [one.plain for one in having if one.plain is not None]
         if len(plain) == len(having) and size <= EXCHANGE_BYTES:
             rows = self.spark.sparkContext.union(plain).filter(lambda row: row[2] == "groups")
             packed = rows.map(lambda row: (row[1], (row[0], row[3])))
@@ -116,18 +114,18 @@ class SparkBatchEngine:
             def merge_task(rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
                 return merging.merged(packed for _, packed in rows)
 
-            return self._keep(plain_pass(self.spark, met, merge_task, sent))
+            return plain_pass(self.spark, met, merge_task, sent, self.kept)
         groups = all_rows(having).filter(F.col("kind") == "groups")
         exchanged = groups.repartitionById(destinations, F.col("destination"))
         merged = exchanged.mapInArrow(in_worker(partial(merged_batches, merging)), OUTGOING)
-        return self._keep(frame_pass(self.spark, merged, sent))
-
-    def _keep(self, one: FramePass | PlainPass) -> SparkPass:
-        self.kept.append(one.kept)
-        return one
+        return frame_pass(self.spark, merged, sent, self.kept)
 
     def holding(self, rows: Sequence[Outgoing]) -> SparkPass:
-        return DriverPass(self.spark, rows)
+        def frame() -> DataFrame:
+            table = pa.Table.from_batches(map(to_arrow, rows), OUTGOING_ARROW)
+            return self.spark.createDataFrame(table, OUTGOING)
+
+        return SparkPass(TaskReports(rows), frame)
 
     def join_leftovers(self, passes: Sequence[SparkPass], joining: LeftoverJoin) -> list[Part]:
         numbers = [side.rest for join in joining.joins for side in join.sides]
@@ -188,9 +186,6 @@ def read_schema(read: SourceRead) -> T.StructType:
     return T.StructType([*fields, T.StructField(META, T.StringType())])
 
 
-# ---- in the worker -------------------------------------------------------------------------------
-
-
 def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
     schema = pa.schema(
         [(place(i), arrow_type(c.type)) for i, c in enumerate(read.columns)] + [(META, pa.string())]
@@ -206,9 +201,7 @@ def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.Record
                 empty = pa.nulls(batch.num_rows, pa.string())
                 yield pa.RecordBatch.from_arrays([*batch.columns, empty], schema=schema)
         add_report(reports, split.interface, report)
-    told = pa.array([reports_to_json(reports)], pa.string())
-    nothing = [pa.nulls(1, arrow_type(c.type)) for c in read.columns]
-    yield pa.RecordBatch.from_arrays([*nothing, told], schema=schema)
+    yield pa.RecordBatch.from_pylist([{META: reports_to_json(reports)}], schema)
 
 
 def low_batches(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -33,23 +33,14 @@ from terascope.spark.session import planned_once
 KEPT = StorageLevel.MEMORY_AND_DISK
 
 Item = TypeVar("Item")
-Work: TypeAlias = Callable[[Iterable[Item]], Iterator[Outgoing]]
-Row: TypeAlias = tuple[int, int, Kind, bytes, str | None]
-"""An `Outgoing` with a payload."""
+Kept: TypeAlias = RDD[Any] | DataFrame
+"""Rows that Spark keeps until they are released."""
 ReportsByTask: TypeAlias = dict[str, dict[int, list[Outgoing]]]
 """By pass and by task: a repeated task reports again, and counts once."""
 
 _accumulators: WeakKeyDictionary[SparkContext, Accumulator[ReportsByTask]] = WeakKeyDictionary()
-OUTGOING = T.StructType(
-    [
-        T.StructField("stream", T.IntegerType()),
-        T.StructField("destination", T.IntegerType()),
-        T.StructField("kind", T.StringType()),
-        T.StructField("payload", T.BinaryType()),
-        T.StructField("report", T.StringType()),
-    ]
-)
-OUTGOING_ARROW = pa.schema(
+OUTGOING: Final = "stream int, destination int, kind string, payload binary, report string"
+OUTGOING_ARROW: Final = pa.schema(
     [
         ("stream", pa.int32()),
         ("destination", pa.int32()),
@@ -58,70 +49,22 @@ OUTGOING_ARROW = pa.schema(
         ("report", pa.string()),
     ]
 )
-REPORT: Final = T.StructType(
-    [T.StructField("kind", T.StringType()), T.StructField("text", T.StringType())]
-)
-REPORT_ARROW: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
+REPORT: Final = "kind string, text string"
 
 
-class Kept(Protocol):
-    """Rows that Spark keeps until they are released."""
-
-    def unpersist(self) -> object: ...
-
-
-class SparkPass(Protocol):
+@dataclass(frozen=True)
+class SparkPass:
     """The output of the tasks of one pass."""
 
-    @property
-    def reports(self) -> TaskReports: ...
-
-    @property
-    def frame(self) -> DataFrame:
-        """All rows of its tasks with a payload, as columns of `OUTGOING`."""
-        ...
-
-
-@dataclass(frozen=True)
-class FramePass:
-    """A pass whose rows are a DataFrame."""
-
-    frame: DataFrame
     reports: TaskReports
-
-    @property
-    def kept(self) -> Kept:
-        return self.frame
-
-
-@dataclass(frozen=True)
-class PlainPass:
-    """A pass whose rows become a DataFrame only when the high level reads them."""
-
-    spark: SparkSession
-    kept: RDD[Any]
-    reports: TaskReports
+    as_frame: Callable[[], DataFrame]
+    plain: RDD[Any] | None = None
+    """The rows with a payload, where the pass was a plain job."""
 
     @cached_property
     def frame(self) -> DataFrame:
-        return self.spark.createDataFrame(self.kept, OUTGOING, verifySchema=False)
-
-
-@dataclass(frozen=True)
-class DriverPass:
-    """Rows that the driver has made."""
-
-    spark: SparkSession
-    rows: Sequence[Outgoing]
-
-    @property
-    def reports(self) -> TaskReports:
-        return TaskReports(self.rows)
-
-    @cached_property
-    def frame(self) -> DataFrame:
-        table = pa.Table.from_batches(map(to_arrow, self.rows), OUTGOING_ARROW)
-        return self.spark.createDataFrame(table, OUTGOING)
+        """All rows with a payload, as columns of `OUTGOING`."""
+        return self.as_frame()
 
 
 def all_rows(passes: Iterable[SparkPass]) -> DataFrame:
@@ -137,7 +80,7 @@ def each_once(passes: Iterable[SparkPass]) -> list[SparkPass]:
 def task_frame(
     spark: SparkSession,
     tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]],
-    schema: T.StructType,
+    schema: T.StructType | str,
 ) -> DataFrame:
     """The rows that tasks give, not computed yet: each piece of work is a task of its own.
 
@@ -158,29 +101,46 @@ def task_frame(
 
 
 def plain_pass(
-    spark: SparkSession, items: RDD[Item], work: Work[Item], sent: ReportFilter
-) -> PlainPass:
-    """Run the work on each partition, and keep the rows with a payload."""
-    said = accumulator(spark.sparkContext)
-    reporting = Reporting(work, sent, said, uuid4().hex)
-    rows = items.mapPartitionsWithIndex(reporting).persist(KEPT)
+    spark: SparkSession,
+    items: RDD[Item],
+    work: Callable[[Iterable[Item]], Iterator[Outgoing]],
+    sent: ReportFilter,
+    kept: list[Kept],
+) -> SparkPass:
+    """Run the work on each partition. Rows with a payload stay in Spark, reports are sent."""
+    said, once = accumulator(spark.sparkContext), uuid4().hex
+
+    def run(number: int, items: Iterable[Item]) -> Iterator[tuple[int, int, Kind, bytes, Any]]:
+        reports: list[Outgoing] = []
+        with working():
+            for row in work(items):
+                if sent.selects(row):
+                    reports.append(sent.report(row))
+                if row.payload is not None:
+                    yield row.stream, row.destination, row.kind, row.payload, row.report
+        said.add({once: {number: reports}})
+
+    rows = items.mapPartitionsWithIndex(run).persist(KEPT)
+    kept.append(rows)
     try:
         # Counted by the JVM: to look at rows in Python would take a second worker for each task.
         rows._jrdd.count()
-    except BaseException:
-        rows.unpersist()
-        raise
     finally:
-        by_task = said.value.pop(reporting.once, {})
+        by_task = said.value.pop(once, {})
     reports = TaskReports([row for number in sorted(by_task) for row in by_task[number]])
-    return PlainPass(spark, rows, reports)
+    return SparkPass(
+        reports, lambda: spark.createDataFrame(rows, OUTGOING, verifySchema=False), rows
+    )
 
 
-def frame_pass(spark: SparkSession, df: DataFrame, sent: ReportFilter) -> FramePass:
+def frame_pass(
+    spark: SparkSession, df: DataFrame, sent: ReportFilter, kept: list[Kept]
+) -> SparkPass:
     """Compute and keep the rows of a DataFrame of `OUTGOING`."""
     with planned_once(spark):
         df = df.persist(KEPT)
-        return FramePass(df, collected_reports(df, sent))
+        kept.append(df)
+        return SparkPass(collected_reports(df, sent), lambda: df)
 
 
 def accumulator(context: SparkContext) -> Accumulator[ReportsByTask]:
@@ -188,9 +148,6 @@ def accumulator(context: SparkContext) -> Accumulator[ReportsByTask]:
     if context not in _accumulators:
         _accumulators[context] = context.accumulator({}, GatherReports())
     return _accumulators[context]
-
-
-# ---- in the workers ------------------------------------------------------------------------------
 
 
 class GatherReports(AccumulatorParam[ReportsByTask]):
@@ -203,39 +160,6 @@ class GatherReports(AccumulatorParam[ReportsByTask]):
         for once, by_task in value2.items():
             value1.setdefault(once, {}).update(by_task)
         return value1
-
-
-@dataclass(frozen=True)
-class Reporting(Generic[Item]):
-    """Works on the items of a partition. Rows with a payload stay in Spark, reports are sent."""
-
-    work: Work[Item]
-    sent: ReportFilter
-    said: Accumulator[ReportsByTask]
-    once: str
-
-    def __call__(self, number: int, items: Iterable[Item]) -> Iterator[Row]:
-        reports: list[Outgoing] = []
-        with working():
-            for row in self.work(items):
-                if self.sent.selects(row):
-                    reports.append(self.sent.report(row))
-                if row.payload is not None:
-                    yield row.stream, row.destination, row.kind, row.payload, row.report
-        self.said.add({self.once: {number: reports}})
-
-
-def to_arrow(row: Outgoing) -> pa.RecordBatch:
-    values = (row.stream, row.destination, row.kind, row.payload, row.report)
-    arrays = [pa.array([v], f.type) for v, f in zip(values, OUTGOING_ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=OUTGOING_ARROW)
-
-
-def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """The stream and the payload of each row, as Spark passes them to a task."""
-    for batch in batches:
-        for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
-            yield stream.as_py(), payload.as_py()
 
 
 def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
@@ -257,7 +181,20 @@ def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
     )
 
 
+# ---- in the workers ------------------------------------------------------------------------------
+
+
+def to_arrow(row: Outgoing) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([vars(row)], OUTGOING_ARROW)
+
+
+def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """The stream and the payload of each row, as Spark passes them to a task."""
+    for batch in batches:
+        for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
+            yield stream.as_py(), payload.as_py()
+
+
 def report_batch(kind: str, text: str) -> pa.RecordBatch:
-    """One report as a batch of rows."""
-    columns = [pa.array([kind], pa.string()), pa.array([text], pa.string())]
-    return pa.RecordBatch.from_arrays(columns, schema=REPORT_ARROW)
+    """One report as a batch of rows of `REPORT`."""
+    return pa.RecordBatch.from_pydict({"kind": [kind], "text": [text]})

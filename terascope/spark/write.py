@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from terascope.connectors.base import arrow_type
 from terascope.execute.results.parts import Part, PartWriter, drop_other_parts
@@ -44,11 +43,8 @@ from terascope.spark.mistakes import in_worker, translating
 
 __all__ = ["Format", "preview", "to_arrow_table", "write_output", "write_text"]
 
-CHUNK_SCHEMA = T.StructType(
-    [T.StructField("chunk", T.BinaryType()), T.StructField("rows", T.LongType())]
-)
-
-TOLD = T.StructType([T.StructField("told", T.StringType())])
+CHUNK = "chunk binary, rows bigint"
+TOLD = "told string"
 
 
 def write_output(df: DataFrame, path: Path, format: Format, fields: Sequence[Field]) -> int:
@@ -69,13 +65,13 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
 
     def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [pa.array([encode(batch.columns)], pa.binary()), pa.array([batch.num_rows])]
-            yield pa.RecordBatch.from_arrays(columns, ["chunk", "rows"])
+            chunk = {"chunk": [encode(batch.columns)], "rows": [batch.num_rows]}
+            yield pa.RecordBatch.from_pydict(chunk)
 
     with translating():
         # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
         plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-        packed = plain.mapInArrow(in_worker(encoded), CHUNK_SCHEMA)
+        packed = plain.mapInArrow(in_worker(encoded), CHUNK)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             yield bytes(row[0]), row[1]
 
@@ -175,7 +171,7 @@ class Writing:
 
 def told_batch(part: Part) -> pa.RecordBatch:
     """The report of a part as a row of `TOLD`."""
-    return pa.RecordBatch.from_arrays([pa.array([part.to_json()])], ["told"])
+    return pa.RecordBatch.from_pydict({"told": [part.to_json()]})
 
 
 def parts_frame(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FORMAT = "terascope_stream"
 REPORT_DDL = "kind STRING, text STRING"
-"""The schema of the reports of tasks (terascope.spark.passing has the same as a StructType)."""
+"""The schema of the reports of tasks (terascope.spark.passing has the same)."""
 PICKLER: Any = cloudpickle
 """A pickler without type hints; unlike pickle it takes the functions in a predicate by value."""
 
