@@ -94,7 +94,7 @@ class Result:
                 f"the session of result '{self.name}' is closed; use results before it is (inside"
                 " the `with` block), or take the rows along: rows(), to_arrow(), to_pandas()"
             )
-        return self._held_here if self._spark_job is None else self._held
+        return self._held
 
     @property
     def _is_closed(self) -> bool:
@@ -112,15 +112,8 @@ class Result:
 
     @cached_property
     def _held(self) -> DataFrame:
-        job = self._spark_job
-        assert job is not None
-        if self.name in job.dataframes:
-            return job.dataframes[self.name]
-        return job.parts_frame(self.name)
-
-    @cached_property
-    def _held_here(self) -> DataFrame:
-        """Rows of the local engine, given to Spark."""
+        if self._spark_job is not None:
+            return self._spark_job.frame(self.name)
         from terascope.spark.api import table_frame
 
         return table_frame(self._open_spark(), self._job.table(self.name), self.fields)

@@ -37,7 +37,7 @@ from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
 from terascope.pipeline import Bindings, Compiled, compile_set, files_allowed, read_source
 from terascope.plan.plan import Stream
-from terascope.results import Results
+from terascope.results import Results, Told
 
 if TYPE_CHECKING:
     from terascope.execute.results.job_result import JobResult
@@ -45,14 +45,12 @@ if TYPE_CHECKING:
     from terascope.operate.callback import Callback
     from terascope.physical.delivery import PartFormat
     from terascope.physical.job import Job
+    from terascope.physical.settings import Destination
     from terascope.running import RunningSet, StreamFormat
     from terascope.spark.api import DataFrame, SparkSession
     from terascope.streaming.heartbeat import BatchReport
 
 PARTS: Final = ".parts"
-
-Told = Callable[[str, int, int], None]
-"""Progress: the name of a phase, the number of its steps that are done, and the number of all."""
 
 
 class Session:
@@ -207,24 +205,14 @@ class Session:
             " the set with the same checkpoint; nothing is lost"
         )
 
-    def _forget_dead_spark(self) -> None:
-        """Forget a JVM that was killed, so that another one is started.
-
-        Raises:
-            SparkLost: it is not ours.
+    def _open(self, streaming: bool = False) -> SparkSession:
+        """Raises:
+        SparkLost: Spark is gone, and was not started by this session.
         """
-        from terascope.spark.session import forget_session, is_alive
-
-        if self._spark is None or is_alive(self._spark):
-            return
         if (lost := self.lost_spark) is not None:
             raise lost
-        forget_session(self._spark)
-        self._spark = None
-        self._results.clear()  # what they had in Spark is gone with it
-
-    def _open(self, streaming: bool = False) -> SparkSession:
-        self._forget_dead_spark()
+        if self._spark is not None and self._forget_dead_spark():
+            self._results.clear()  # what they had in Spark is gone with it
         if self._spark is None:
             from terascope.spark.api import running_session, silence_mistakes
             from terascope.spark.session import adopt_session, open_session, stream_settings
@@ -247,13 +235,13 @@ class Session:
         return self._spark is not None
 
     @property
-    def spark_runs(self) -> bool:
-        """Whether Spark is running in this process already."""
+    def _running_spark(self) -> SparkSession | None:
+        """The Spark that is running already, for this session or for others in this process."""
         if self._spark is None and self._given is None and "pyspark" in sys.modules:
             from terascope.spark.api import running_session
 
-            return running_session() is not None
-        return self._spark is not None or self._given is not None
+            return running_session()
+        return self._spark or self._given
 
     def run(self, text: str, **parameters: object) -> Results:
         """Run a query set given as text: `query` and then `run`.
@@ -277,25 +265,23 @@ class Session:
         """Run a compiled set; `QuerySet.run` is the usual way. With a sink, the tasks write the
         queries that they can finish.
         """
-        # The rows go to the files of a sink, or to files that are sorted later.
-        is_held = sink is None or sink.format == "held"
-        planned = compiled.job_and_split(destination="rows" if is_held else "files")
         request = self.bindings.engine
         if engine is not None:
             request = replace(request, setting=engine)
-        choice = choose_engine(planned[0], request, self.spark_runs)
-        if choice.engine == "spark":
-            if progress is not None and self._spark is None and self._given is None:
-                progress("starting Spark", 0, 1)
-            self._open()
         folder = None
-        if sink is None and (choice.engine == "local" or self._has_files_of_spark):
+        if sink is None and (request.setting == "local" or self._has_files_of_spark):
             # What tasks have finished need not be kept, sorted and fetched by further jobs.
             folder = Path(mkdtemp(prefix="terascope-rows-"))
             sink = self._sink(folder, "held")
-        elif sink is None:
-            planned = compiled.job_and_split(destination="frames")
         try:
+            destination: Destination = "frames"
+            if sink is not None:  # for files that are sorted later, or for those of the user
+                destination = "rows" if sink.format == "held" else "files"
+            planned = compiled.job_and_split(destination=destination)
+            running = self._running_spark
+            choice = choose_engine(planned[0], request, running is not None)
+            if choice.engine == "spark" and running is None and progress is not None:
+                progress("starting Spark", 0, 1)
             made = self._run_job(planned[0], choice, progress, sink)
         except BaseException:
             if folder is not None:
@@ -308,9 +294,11 @@ class Session:
     @property
     def _has_files_of_spark(self) -> bool:
         """Whether the tasks of Spark write files that this process can read."""
+        if (running := self._running_spark) is None:
+            return self.config.master.startswith("local")
         from terascope.spark.session import runs_here
 
-        return runs_here(self.spark)
+        return runs_here(running)
 
     def _run_job(
         self, job: Job, choice: EngineChoice, progress: Told | None, sink: Sink | None
@@ -327,17 +315,23 @@ class Session:
         config = self.config
         return Sink(str(folder.absolute()), format, config.compiled, config.memory_bytes)
 
+    def _forget_dead_spark(self) -> bool:
+        """Forget a JVM that was killed, so that another one is started; False: it is alive."""
+        from terascope.spark.session import forget_session, is_alive
+
+        assert self._spark is not None
+        if is_alive(self._spark):
+            return False
+        forget_session(self._spark)
+        self._spark = None
+        return True
+
     def close(self) -> None:
         """Release the resources of results, and stop Spark if it was started here."""
         while self._results:
             self._results.pop().close()
-        if self._spark is not None and self._given is None:
-            from terascope.spark.session import forget_session, is_alive
-
-            if is_alive(self._spark):
-                self._spark.stop()
-            else:
-                forget_session(self._spark)
+        if self._spark is not None and self._given is None and not self._forget_dead_spark():
+            self._spark.stop()
         self._spark = None
 
     def __enter__(self) -> Session:

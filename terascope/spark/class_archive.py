@@ -13,7 +13,6 @@ import atexit
 import hashlib
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import time
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
+
+from terascope.files import is_ours, private_cache
 
 SWITCH: Final = "TERASCOPE_CLASS_ARCHIVE"
 """An environment variable; `off`: no archive is used or made."""
@@ -42,8 +43,9 @@ def archive_options(java: Path) -> str:
 
 def archive_path(java: Path) -> Path | None:
     """The path of the archive of this Java and this Spark; None: there is no place for it."""
-    folder = archive_folder()
-    if os.environ.get(SWITCH) == "off" or folder is None:
+    folder = private_cache("classes")
+    # Options of the JVM are cut at spaces.
+    if os.environ.get(SWITCH) == "off" or folder is None or set(str(folder)) & set(" ,;'\"\\"):
         return None
     try:
         known = java.resolve(strict=True)
@@ -55,31 +57,8 @@ def archive_path(java: Path) -> Path | None:
     return folder / f"spark-{hashlib.sha256(what.encode()).hexdigest()[:16]}.jsa"
 
 
-def archive_folder() -> Path | None:
-    """A folder that only this user can write to; None when there is none."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(home) if home else Path.home() / ".cache"
-    folder = cache / "terascope" / "classes"
-    if any(character in str(folder) for character in " ,;'\"\\"):
-        return None  # options of the JVM are cut at spaces
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder if is_ours(folder) and os.access(folder, os.W_OK) else None
-
-
-def is_ours(path: Path) -> bool:
-    """Whether a path exists, belongs to this user, and cannot be changed by others."""
-    try:
-        seen = path.lstat()
-    except OSError:
-        return False
-    return seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
 def is_file_of_ours(path: Path) -> bool:
-    return is_ours(path) and path.is_file() and not path.is_symlink()
+    return path.is_file() and not path.is_symlink() and is_ours(path)
 
 
 def java_program(home: Path | None) -> Path | None:

@@ -66,11 +66,13 @@ class SparkResult(JobResult):
         if in_parts or sum(part.rows for part in have) <= IN_MEMORY:
             return super().write(output, path, format, in_parts)
         with translating():
-            df = self.parts_frame(output)
+            df = self.frame(output)
         return write_output(df, path, format, fields)
 
-    def parts_frame(self, output: str) -> DataFrame:
-        """The rows of an output that tasks wrote, in order."""
+    def frame(self, output: str) -> DataFrame:
+        """The rows of an output, in order."""
+        if output in self.dataframes:
+            return self.dataframes[output]
         columns, everything = len(self.fields[output]), self.part_fields[output]
         return parts_frame(self.spark, self.parts[output], columns, everything, self.orders[output])
 
@@ -86,8 +88,6 @@ def run_job(
     """Read the sources and set up every stream.
 
     With a sink the tasks of a native low level write the queries that they can finish.
-
-    With a sink the tasks of a native low level write there what they can finish themselves.
 
     Raises:
         SourceError: a source cannot be read.

@@ -27,11 +27,12 @@ from terascope.functions.values import distinct_key
 from terascope.plan.expr import AggCall, Call
 from terascope.spark.catalyst.float_sums import (
     FloatDigits,
-    finished_float_moments,
-    finished_integer_moments,
     finished_list,
+    finished_moments,
     finished_sum,
+    float_moments,
     float_sum_parts,
+    integer_moments,
     integer_moments_parts,
     merged_float_sum_parts,
 )
@@ -106,9 +107,10 @@ class Arguments:
 
     def moments(self, finish: Callable[[Moments], float | None]) -> SparkForm:
         if self.digits is None:
-            return SparkForm(integer_moments_parts(self.value), finished_integer_moments(finish))
+            parts = integer_moments_parts(self.value)
+            return SparkForm(parts, finished_moments(finish, integer_moments))
         parts = (F.count(self.value), *float_sum_parts(self.digits))
-        return SparkForm(parts, finished_float_moments(finish))
+        return SparkForm(parts, finished_moments(finish, float_moments))
 
 
 def native_aggregate(a: Arguments) -> SparkForm | None:

@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.aggregates.float_sums import FLOAT_DIGIT, FLOAT_TOTAL
+from terascope.functions.aggregates.float_sums import FLOAT_TOTAL
 from terascope.functions.base import Scalar, Value, ValueMistake
 from terascope.functions.casts import cast_value
 from terascope.functions.members import Members
@@ -35,7 +35,7 @@ from terascope.plan.expr import (
     is_constant,
 )
 from terascope.spark.catalyst.casts import native_cast, range_checked
-from terascope.spark.catalyst.float_sums import float_digit, float_total
+from terascope.spark.catalyst.float_sums import float_total
 from terascope.spark.catalyst.operands import (
     Operand,
     ScalarCall,
@@ -147,8 +147,6 @@ class Translator:
 def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> Column | None:
     """The Column of a call; None when it exists in Python only."""
     try:
-        if function == FLOAT_DIGIT:
-            return float_digit(operands, expr.type)
         if function == FLOAT_TOTAL:
             return float_total(operands, expr.type)
         if function.spark is not None:

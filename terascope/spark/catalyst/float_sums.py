@@ -15,9 +15,9 @@ each moved by a power of two to where it has its bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from terascope.functions.exact_floats import (
     DIGITS,
     LIMIT,
     LOWEST,
-    NOTHING,
     ORDINARY,
     RANGE_BITS,
     SPECIAL,
@@ -44,7 +43,7 @@ from terascope.functions.exact_floats import (
     rounded,
 )
 from terascope.kernels.merge.float_ranges import totals
-from terascope.spark.catalyst.operands import Operand, arrow_function, number
+from terascope.spark.catalyst.operands import Operand, arrow_function, null, number
 from terascope.types import Type
 
 SQUARE_SHIFT = -20
@@ -95,53 +94,49 @@ def add_digits(df: DataFrame, column: str) -> DataFrame:
     return df.withColumns(digits)
 
 
-def digits_of_sum(column: str) -> tuple[FloatDigits, Columns]:
-    """The digits of a column, with the function that adds them."""
+def digits_of(source: str, added: Literal["values", "moments"]) -> tuple[FloatDigits, Columns]:
+    """The digits of a column and, for moments, of its square and of the rounding error of that,
+    with the function that adds them.
+    """
+    column = f"{source}_{added}"
+    shifts = {column: 0}
+    if added == "moments":
+        shifts |= {f"{column}_square": SQUARE_SHIFT, f"{column}_rest": REST_SHIFT}
+    digits = [[digit_name(part, k) for k in range(DIGITS)] for part in shifts]
     beyond = f"{column}_beyond"
 
     def make(df: DataFrame) -> DataFrame:
-        df = add_digits(df, column)
-        ordinary = F.col(range_name(column)) == number(ORDINARY)
-        names = [digit_name(column, k) for k in range(DIGITS)]
-        digits = {name: F.when(ordinary, F.col(name)) for name in names}
-        return df.withColumns({beyond: F.when(~ordinary, F.col(column)), **digits})
-
-    return named([column], column), make
-
-
-def digits_of_moments(column: str) -> tuple[FloatDigits, Columns]:
-    """The digits of a column, of its square, and of the rounding error of the square."""
-    source, column = column, f"{column}_moments"
-    square, rest, upper = f"{column}_square", f"{column}_rest", f"{column}_upper"
-    parts = {column: 0, square: SQUARE_SHIFT, rest: REST_SHIFT}
-
-    def make(df: DataFrame) -> DataFrame:
         df = df.withColumn(column, F.col(source))
-        value, size = F.col(column), F.abs(F.col(column))
-        exact_square = (size >= F.lit(LEAST_SQUARED)) & (size < F.lit(MOST_SQUARED))
-        df = df.withColumn(upper, F.when(exact_square | (size == F.lit(0.0)), value))
-        df = df.withColumn(square, F.col(upper) * F.col(upper))
-        scaled = F.col(upper) * F.lit(SPLITTER)
-        df = df.withColumn(upper, scaled - (scaled - F.col(upper)))
-        lower, twice = value - F.col(upper), F.lit(2.0) * F.col(upper)
-        off = F.col(upper) * F.col(upper) - F.col(square) + twice * lower + lower * lower
-        df = df.withColumn(rest, off).drop(upper)
+        if added == "moments":
+            df = add_squares(df, column)
         ordinary = F.lit(True)
-        for part, shift in parts.items():
-            df = add_digits(df.withColumn(part, F.col(part) * F.lit(2.0**shift)), part)
+        for part, shift in shifts.items():
+            df = df.withColumn(part, F.col(part) * F.lit(2.0**shift)) if shift else df
+            df = add_digits(df, part)
             in_range = F.col(range_name(part)) == number(ORDINARY)
             ordinary = ordinary & F.coalesce(in_range, F.lit(False))
-        df = df.withColumn(f"{column}_beyond", F.when(~ordinary, F.col(column)))
-        inside = F.col(f"{column}_beyond").isNull()
-        names = [digit_name(part, k) for part in parts for k in range(DIGITS)]
-        return df.withColumns({name: F.when(inside, F.col(name)) for name in names})
+        df = df.withColumn(beyond, F.when(~ordinary, F.col(column)))
+        inside = F.col(beyond).isNull()
+        return df.withColumns(
+            {name: F.when(inside, F.col(name)) for names in digits for name in names}
+        )
 
-    return named(list(parts), column), make
+    columns = tuple(tuple(map(F.col, names)) for names in digits)
+    return FloatDigits(columns, F.col(beyond)), make
 
 
-def named(cut_columns: Iterable[str], column: str) -> FloatDigits:
-    digits = tuple(tuple(F.col(digit_name(one, k)) for k in range(DIGITS)) for one in cut_columns)
-    return FloatDigits(digits, F.col(f"{column}_beyond"))
+def add_squares(df: DataFrame, column: str) -> DataFrame:
+    """The same rows with the rounded square of a column and what rounding took from it."""
+    square, rest, upper = f"{column}_square", f"{column}_rest", f"{column}_upper"
+    value, size = F.col(column), F.abs(F.col(column))
+    exact_square = (size >= F.lit(LEAST_SQUARED)) & (size < F.lit(MOST_SQUARED))
+    df = df.withColumn(upper, F.when(exact_square | (size == F.lit(0.0)), value))
+    df = df.withColumn(square, F.col(upper) * F.col(upper))
+    scaled = F.col(upper) * F.lit(SPLITTER)
+    df = df.withColumn(upper, scaled - (scaled - F.col(upper)))
+    lower, twice = value - F.col(upper), F.lit(2.0) * F.col(upper)
+    off = F.col(upper) * F.col(upper) - F.col(square) + twice * lower + lower * lower
+    return df.withColumn(rest, off).drop(upper)
 
 
 # ---- ranges and digits of single values ----------------------------------------------------------
@@ -190,15 +185,6 @@ def difference(rounded_units: Column, above: Column | None) -> Column:
     if above is not None:
         rounded_units = rounded_units - above * F.lit(2.0**DIGIT_BITS)
     return rounded_units.cast("bigint")
-
-
-def float_digit(operands: Sequence[Operand], type: Type) -> Column:
-    """A digit of a value, whatever its range is; the place is constant."""
-    value, place = operands[0].column.cast("double"), operands[1].value
-    assert isinstance(place, int)
-    scaled = moved(value, float_range(value))
-    above = units(scaled, place + 1) if place + 1 < DIGITS else None
-    return difference(units(scaled, place), above)
 
 
 def float_total(operands: Sequence[Operand], type: Type) -> Column:
@@ -267,42 +253,33 @@ def beyond_sum(one: float | dict[str, int]) -> ExactSum:
 
 def finished_list(values: Column) -> Column:
     """The sum of the FLOATs in a list; NULL for an empty one."""
-    return arrow_function(sums_of_lists, Type.FLOAT)(values)
-
-
-def sums_of_lists(lists: pa.Array) -> pa.Array:
-    sums: list[float | None] = []
-    for values in lists.to_pylist():
-        whole = NOTHING
-        for value in values:
-            whole = added(whole, exact(value))
-        sums.append(rounded(whole) if values else None)
-    return pa.array(sums, pa.float64())
+    return finished_sum([*[null(Type.LLONG)] * DIGITS, values])
 
 
 # ---- moments -------------------------------------------------------------------------------------
 
 
-def finished_float_moments(
-    finish: Callable[[Moments], float | None],
+def finished_moments(
+    finish: Callable[[Moments], float | None], moments_of: Callable[..., Moments]
 ) -> Callable[[Sequence[Column]], Column]:
-    """The moments from a count, digit sums of values, squares and rests, and values beyond."""
+    """The value of each group: `moments_of` takes the results of its aggregates."""
 
     def of_groups(*parts: pa.Array) -> pa.Array:
-        counted, *digits, beyond = parts
-        rows = zip(as_numbers(counted).tolist(), *(as_numbers(d).tolist() for d in digits),
-                   beyond.to_pylist(), strict=True)  # fmt: skip
-        return pa.array([finish(float_moments(*row)) for row in rows], pa.float64())
+        columns = [
+            part.to_pylist() if pa.types.is_list(part.type) else as_numbers(part).tolist()
+            for part in parts
+        ]
+        rows = zip(*columns, strict=True)
+        return pa.array([finish(moments_of(*row)) for row in rows], pa.float64())
 
     return lambda parts: arrow_function(of_groups, Type.FLOAT)(*parts)
 
 
-def float_moments(count: int, *sums: int | list[float]) -> Moments:
+def float_moments(count: int, *sums: Any) -> Moments:
+    """The moments from a count, digit sums of values, squares and rests, and values beyond."""
     *digits, beyond = sums
-    assert isinstance(beyond, list)
-    whole = [int(d) for d in digits if not isinstance(d, list)]
     value, square, rest = (
-        from_digits(ORDINARY, whole[at : at + DIGITS])[0] for at in range(0, 3 * DIGITS, DIGITS)
+        from_digits(ORDINARY, digits[at : at + DIGITS])[0] for at in range(0, 3 * DIGITS, DIGITS)
     )
     # From units of 2^-1074 to those of squares, 2^-2148.
     squares = (square << (1074 - SQUARE_SHIFT)) + (rest << (1074 - REST_SHIFT))
@@ -324,16 +301,6 @@ def integer_moments_parts(value: Column) -> tuple[Column, ...]:
         parts.append(F.call_function("shiftright", product, F.lit(32)))
         parts.append(product.bitwiseAND(number(0xFFFFFFFF)))
     return (F.count(value), *(F.sum(part) for part in parts))
-
-
-def finished_integer_moments(
-    finish: Callable[[Moments], float | None],
-) -> Callable[[Sequence[Column]], Column]:
-    def of_groups(*parts: pa.Array) -> pa.Array:
-        rows = zip(*(as_numbers(part).tolist() for part in parts), strict=True)
-        return pa.array([finish(integer_moments(*row)) for row in rows], pa.float64())
-
-    return lambda parts: arrow_function(of_groups, Type.FLOAT)(*parts)
 
 
 def integer_moments(count: int, high: int, low: int, *halves: int) -> Moments:

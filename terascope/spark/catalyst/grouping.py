@@ -12,7 +12,7 @@ to hold a list for values of other ranges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -39,8 +39,7 @@ from terascope.spark.catalyst.float_sums import (
     FloatDigits,
     add_digits,
     digit_name,
-    digits_of_moments,
-    digits_of_sum,
+    digits_of,
     range_name,
 )
 from terascope.spark.catalyst.frame import Frame, place, project
@@ -123,8 +122,7 @@ class Prepared:
             return None
         key = names[0], added
         if key not in self._digits:
-            make = digits_of_moments if added == "moments" else digits_of_sum
-            self._digits[key] = make(names[0])
+            self._digits[key] = digits_of(*key)
         return self._digits[key][0]
 
 
@@ -136,10 +134,10 @@ def aggregate_frame(rel: Aggregate, source: Frame, parameters: Parameters) -> Fr
     steps = in_two_steps(rel)
     if steps is None:
         return in_one_step(rel, source, parameters)
-    subs = in_one_step(steps.subs, source, parameters)
-    merged = in_one_step(steps.merge, subs, parameters)
+    subs, merge, values = steps
+    merged = in_one_step(merge, in_one_step(subs, source, parameters), parameters)
     translator = Translator(merged.columns, parameters)
-    return project(merged.df, [translator.column(e) for _, e in steps.values], rel.fields)
+    return project(merged.df, [translator.column(expr) for expr in values], rel.fields)
 
 
 def in_one_step(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:
@@ -210,16 +208,8 @@ def with_empty(
     return Frame(frame.df.union(project(missing, [*keys, *values], rel.fields).df), rel.fields)
 
 
-@dataclass(frozen=True)
-class TwoSteps:
-    subs: Aggregate
-    merge: Aggregate
-    """The aggregation over the rows of `subs`."""
-    values: tuple[Named, ...]
-    """The columns of the aggregation, from those of the merge."""
-
-
-def in_two_steps(rel: Aggregate) -> TwoSteps | None:
+def in_two_steps(rel: Aggregate) -> tuple[Aggregate, Aggregate, list[Expr]] | None:
+    """An aggregation, one over its rows, and the columns of `rel` from those of the second."""
     calls = [call for _, call in rel.aggs]
     if rel.emit_empty is not None or any(call.order for call in calls):
         return None
@@ -241,12 +231,12 @@ def in_two_steps(rel: Aggregate) -> TwoSteps | None:
     merged = named("merged", [call for some in merges for call in some], whole)
     columns = {call: Col(name, call.type) for name, call in merged}
     keys = tuple((name, Col(name, expr.type)) for name, expr in rel.keys)
-    values = tuple(
-        (name, split.value([columns[call] for call in some], False))
-        for (name, _), split, some in zip(rel.aggs, splits, merges, strict=True)
-    )
+    values = [
+        split.value([columns[call] for call in some], False)
+        for split, some in zip(splits, merges, strict=True)
+    ]
     above = replace(rel, source=Read("", below.fields), keys=keys, aggs=tuple(merged))
-    return TwoSteps(below, above, (*keys, *values))
+    return below, above, [*(expr for _, expr in keys), *values]
 
 
 def named(

@@ -21,7 +21,7 @@ from terascope.spark.catalyst.frame import Frame, project
 from terascope.spark.catalyst.operands import Operands, number
 
 CHUNK = 1 << 16
-"""The numbers in one array of `numbers_between`."""
+"""The numbers in one array of `windows_between`."""
 
 STARTS, ENDS = "window_start", "window_end"
 
@@ -67,51 +67,29 @@ def sliding_ends(start: Column, end: Column, range_: int, slide: int) -> Column:
 
 def windows_between(df: DataFrame, spec: WindowSpec) -> DataFrame:
     """All windows from the first to the last among `df`'s columns STARTS and ENDS."""
-    bounds = df.agg(F.min(STARTS).alias("first"), F.max(STARTS).alias("last"))
+    first, last, n = F.col("first"), F.col("last"), F.col("n")
     match spec:
         case Sliding(range_, slide):
-            starts = numbers_between(bounds, slide)
-            return starts.select(F.col("n").alias(STARTS), (F.col("n") + F.lit(range_)).alias(ENDS))
+            period, edges, begin = slide, [(0, range_)], first
         case Slices(lengths):
-            period = sum(lengths)
-            periods = bounds.select(
-                (F.col("first") - F.pmod("first", F.lit(period))).alias("first"),
-                (F.col("last") - F.pmod("last", F.lit(period))).alias("last"),
-                F.col("first").alias("from"),
-                F.col("last").alias("to"),
-            )
-            edges = [0, *accumulate(lengths)]
-            slices = F.array(
-                *(
-                    F.struct(F.lit(a).cast("long").alias("a"), F.lit(b).cast("long").alias("b"))
-                    for a, b in pairwise(edges)
-                )
-            )
-            each = numbers_between(periods, period, "from", "to").select(
-                "n", "from", "to", F.explode(slices).alias("s")
-            )
-            each = each.select(
-                (F.col("n") + F.col("s.a")).alias(STARTS),
-                (F.col("n") + F.col("s.b")).alias(ENDS),
-                "from",
-                "to",
-            )
-            return each.filter(F.col(STARTS).between(F.col("from"), F.col("to"))).select(
-                STARTS, ENDS
-            )
+            period, edges = sum(lengths), list(pairwise([0, *accumulate(lengths)]))
+            begin = first - F.pmod(first, F.lit(period))
         case _:
             assert_never(spec)
-
-
-def numbers_between(bounds: DataFrame, step: int, *others: str) -> DataFrame:
-    """The numbers `n` = first, first + step, ... last, in two steps so that no array is long."""
-    known = bounds.filter(F.col("first").isNotNull())
-    chunk = step * CHUNK
-    chunks = known.select(
-        F.explode(F.sequence("first", "last", F.lit(chunk))).alias("low"), "last", *others
+    bounds = df.agg(F.min(STARTS).alias("first"), F.max(STARTS).alias("last"))
+    known = bounds.filter(first.isNotNull()).withColumn("begin", begin)
+    # The starts of periods, in two steps so that no array is long.
+    chunk = period * CHUNK
+    lows = F.explode(F.sequence("begin", "last", F.lit(chunk))).alias("low")
+    highs = F.least(F.col("low") + F.lit(chunk - period), last)
+    starts = known.select("first", "last", lows).select(
+        "first", "last", F.explode(F.sequence("low", highs, F.lit(period))).alias("n")
     )
-    high = F.least(F.col("low") + F.lit(chunk - step), F.col("last"))
-    return chunks.select(F.explode(F.sequence("low", high, F.lit(step))).alias("n"), *others)
+    windows = F.array(
+        *(F.struct((n + F.lit(a)).alias(STARTS), (n + F.lit(b)).alias(ENDS)) for a, b in edges)
+    )
+    each = starts.select("first", "last", F.inline(windows))
+    return each.filter(F.col(STARTS).between(first, last)).select(STARTS, ENDS)
 
 
 def slice_column(part: Part, operands: Operands) -> Column | None:
