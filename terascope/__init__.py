@@ -16,63 +16,49 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from terascope.version import VERSION as __version__
+from terascope.version import VERSION
 
 if TYPE_CHECKING:
-    from terascope.config import Config, ConfigError, load_config
-    from terascope.diagnostic import Diagnostic, QueryError, SourceError, StreamError
-    from terascope.functions.base import FunctionMistake, ValueMistake
-    from terascope.functions.user import aggregate, scalar
-    from terascope.operate.subscription import Subscription, subscribe
-    from terascope.results import MalformedInput, OutputError, Result, Results, SessionClosed
-    from terascope.session import QuerySet, Session
+    from terascope.config import Config as Config
+    from terascope.config import ConfigError as ConfigError
+    from terascope.config import load_config as load_config
+    from terascope.diagnostic import Diagnostic as Diagnostic
+    from terascope.diagnostic import OutputError as OutputError
+    from terascope.diagnostic import QueryError as QueryError
+    from terascope.diagnostic import SourceError as SourceError
+    from terascope.diagnostic import StreamError as StreamError
+    from terascope.functions.base import FunctionMistake as FunctionMistake
+    from terascope.functions.base import ValueMistake as ValueMistake
+    from terascope.functions.user import aggregate as aggregate
+    from terascope.functions.user import scalar as scalar
+    from terascope.operate.subscription import Subscription as Subscription
+    from terascope.operate.subscription import subscribe as subscribe
+    from terascope.results import MalformedInput as MalformedInput
+    from terascope.results import Result as Result
+    from terascope.results import Results as Results
+    from terascope.results import SessionClosed as SessionClosed
+    from terascope.session import QuerySet as QuerySet
+    from terascope.session import Session as Session
 
-_HOMES = {
-    "Config": "terascope.config",
-    "ConfigError": "terascope.config",
-    "Diagnostic": "terascope.diagnostic",
-    "FunctionMistake": "terascope.functions.base",
-    "MalformedInput": "terascope.results",
-    "OutputError": "terascope.results",
-    "QueryError": "terascope.diagnostic",
-    "QuerySet": "terascope.session",
-    "Result": "terascope.results",
-    "Results": "terascope.results",
-    "Session": "terascope.session",
-    "SessionClosed": "terascope.results",
-    "SourceError": "terascope.connectors.base",
-    "StreamError": "terascope.diagnostic",
-    "Subscription": "terascope.operate.subscription",
-    "ValueMistake": "terascope.functions.base",
-    "aggregate": "terascope.functions.user",
-    "load_config": "terascope.config",
-    "scalar": "terascope.functions.user",
-    "subscribe": "terascope.operate.subscription",
+_NAMES = {
+    "terascope.config": ("Config", "ConfigError", "load_config"),
+    "terascope.diagnostic": (
+        "Diagnostic",
+        "OutputError",
+        "QueryError",
+        "SourceError",
+        "StreamError",
+    ),
+    "terascope.functions.base": ("FunctionMistake", "ValueMistake"),
+    "terascope.functions.user": ("aggregate", "scalar"),
+    "terascope.operate.subscription": ("Subscription", "subscribe"),
+    "terascope.results": ("MalformedInput", "Result", "Results", "SessionClosed"),
+    "terascope.session": ("QuerySet", "Session"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "Config",
-    "ConfigError",
-    "Diagnostic",
-    "FunctionMistake",
-    "MalformedInput",
-    "OutputError",
-    "QueryError",
-    "QuerySet",
-    "Result",
-    "Results",
-    "Session",
-    "SessionClosed",
-    "SourceError",
-    "StreamError",
-    "Subscription",
-    "ValueMistake",
-    "__version__",
-    "aggregate",
-    "load_config",
-    "scalar",
-    "subscribe",
-]
+__all__ = ["__version__", *_HOMES]
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:

@@ -29,13 +29,17 @@ Size = Annotated[int, BeforeValidator(size)]
 DEFAULT_MASTER = "local[*]"
 
 
+def machine_memory() -> int:
+    """The bytes of memory of this machine; 8 GB where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
 def task_memory() -> int:
     """A third of the memory, shared by the cores: the JVM and the page cache need the rest."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        total = 8 << 30
-    return max(256 << 20, min(4 << 30, total // 3 // (os.cpu_count() or 1)))
+    return max(256 << 20, min(4 << 30, machine_memory() // 3 // (os.cpu_count() or 1)))
 
 
 class ConfigError(Exception):
@@ -202,11 +206,10 @@ def load_config(path: Path | None = None, **flags: Any) -> Config:
             settings_cls: type[BaseSettings],
             init_settings: PydanticBaseSettingsSource,
             env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
+            *others: Any,
+            **more: Any,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            file = TomlConfigSettingsSource(settings_cls, path) if path else None
-            return (init_settings, env_settings, *((file,) if file else ()))
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
 
     given = {name: value for name, value in flags.items() if value is not None}
     try:

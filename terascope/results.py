@@ -7,6 +7,7 @@ raw bytes hexadecimal.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -19,8 +20,9 @@ from weakref import finalize
 import pyarrow as pa
 
 from terascope.connectors.base import ReadReport
-from terascope.diagnostic import OutputError, SourceError
-from terascope.execute.results.job_result import IN_MEMORY, JobResult
+from terascope.diagnostic import SourceError
+from terascope.execute.low_level import Progress
+from terascope.execute.results.job_result import IN_MEMORY, JobResult, summed
 from terascope.execute.results.parts import drop_other_parts
 from terascope.execute.results.result_files import write_lines
 from terascope.explain import Format as ExplainFormat
@@ -46,11 +48,6 @@ if TYPE_CHECKING:
     from terascope.execute.results.result_files import Format
     from terascope.spark.api import DataFrame, SparkSession
     from terascope.spark.run import SparkResult
-
-__all__ = ["MalformedInput", "OutputError", "Result", "Results"]
-
-Told = Callable[[str, int, int], None]
-"""Progress: the name of a phase, the number of its steps that are done, and the number of all."""
 
 SHOWN = 20
 SMALL = 100_000
@@ -114,9 +111,10 @@ class Result:
     def _held(self) -> DataFrame:
         if self._spark_job is not None:
             return self._spark_job.frame(self.name)
-        from terascope.spark.api import table_frame
+        from terascope.spark.catalyst.frame import table_frame
 
-        return table_frame(self._open_spark(), self._job.table(self.name), self.fields)
+        rows = table_frame(self._open_spark(), self._job.table(self.name), self.fields)
+        return rows.df.toDF(*self.columns)
 
     @cached_property
     def dataframe(self) -> DataFrame:
@@ -261,10 +259,7 @@ class Results(Mapping[str, Result]):
     @property
     def total(self) -> ReadReport:
         """The sum of the reports of all interfaces."""
-        total = ReadReport()
-        for report in self._job.interfaces.values():
-            total.add(report)
-        return total
+        return summed(self._job.interfaces.values())
 
     def check_strict(self) -> None:
         """Treat malformed tuples as an error.
@@ -277,7 +272,7 @@ class Results(Mapping[str, Result]):
             raise MalformedInput(f"malformed input: {malformed_text(total)}")
 
     def write(
-        self, directory: str | Path, format: FileFormat = "csv", progress: Told | None = None
+        self, directory: str | Path, format: FileFormat = "csv", progress: Progress | None = None
     ) -> list[Path]:
         """Every query as DIR/NAME.<format> with its manifest; all of them or none.
 
@@ -291,13 +286,17 @@ class Results(Mapping[str, Result]):
         return [directory / file_name(query, format) for query in counts]
 
     def write_into(
-        self, folder: Path, format: FileFormat, progress: Told | None = None, parts: bool = False
+        self,
+        folder: Path,
+        format: FileFormat,
+        progress: Progress | None = None,
+        parts: bool = False,
     ) -> dict[str, int]:
         """Write the files; return the rows of each. With `parts` a query is a folder."""
         if format not in FILE_FORMATS:
             raise ValueError(f"no format '{format}'; formats are {', '.join(FILE_FORMATS)}")
         names = list(self._job.fields)
-        told = iter(range(len(names) + 1))
+        told = itertools.count()
 
         def write_one(name: str) -> int:
             path = folder / (file_name(name) if parts else file_name(name, format))

@@ -54,6 +54,7 @@ from terascope.streams import (
 )
 
 if TYPE_CHECKING:
+    from terascope.execute.low_level import Progress
     from terascope.spark.api import SparkSession
     from terascope.spark.stream.runner import Runner
     from terascope.streaming.heartbeat import BatchReport
@@ -376,7 +377,7 @@ def open_running(
     format: StreamFormat = "parquet",
     watch: Callable[[BatchReport], None] | None = None,
     say: Callable[[str], None] | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
     callback: Callback | None = None,
     lost: Callable[[], SparkLost | None] = lambda: None,
 ) -> RunningSet:

@@ -37,9 +37,10 @@ from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
 from terascope.pipeline import Bindings, Compiled, compile_set, files_allowed, read_source
 from terascope.plan.plan import Stream
-from terascope.results import Results, Told
+from terascope.results import Results
 
 if TYPE_CHECKING:
+    from terascope.execute.low_level import Progress
     from terascope.execute.results.job_result import JobResult
     from terascope.explain import Format, Stage
     from terascope.operate.callback import Callback
@@ -258,7 +259,7 @@ class Session:
     def run_compiled(
         self,
         compiled: Compiled,
-        progress: Told | None = None,
+        progress: Progress | None = None,
         sink: Sink | None = None,
         engine: EngineSetting | None = None,
     ) -> Results:
@@ -301,7 +302,7 @@ class Session:
         return runs_here(running)
 
     def _run_job(
-        self, job: Job, choice: EngineChoice, progress: Told | None, sink: Sink | None
+        self, job: Job, choice: EngineChoice, progress: Progress | None, sink: Sink | None
     ) -> JobResult:
         if choice.engine == "local":
             from terascope.local.run import run_locally
@@ -396,7 +397,7 @@ class QuerySet:
     def run(
         self,
         strict: bool | None = None,
-        progress: Told | None = None,
+        progress: Progress | None = None,
         engine: EngineSetting | None = None,
     ) -> Results:
         """Read the sources and compute all queries.
@@ -423,7 +424,7 @@ class QuerySet:
         directory: str | Path,
         format: FileFormat = "csv",
         parts: bool = False,
-        progress: Told | None = None,
+        progress: Progress | None = None,
         engine: EngineSetting | None = None,
     ) -> Results:
         """Read the sources, compute all queries and write them; the rows of most queries go
@@ -447,7 +448,7 @@ class QuerySet:
         folder: Path,
         format: FileFormat,
         parts: bool,
-        progress: Told | None = None,
+        progress: Progress | None = None,
         engine: EngineSetting | None = None,
     ) -> Results:
         """Write all queries into an existing folder."""
@@ -472,7 +473,7 @@ class QuerySet:
         format: StreamFormat = "parquet",
         watch: Callable[[BatchReport], None] | None = None,
         say: Callable[[str], None] | None = None,
-        progress: Told | None = None,
+        progress: Progress | None = None,
         callback: Callback | None = None,
         **settings: Any,
     ) -> RunningSet:

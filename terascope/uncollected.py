@@ -9,16 +9,11 @@ that the process holds.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
-from functools import wraps
+from contextlib import ContextDecorator
 from threading import Lock
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
-class Uncollected:
+class Uncollected(ContextDecorator):
     """A decorator of functions that several threads may run at once: the last one to end, of all
     functions decorated by the same object, lets collections take place again.
     """
@@ -28,25 +23,14 @@ class Uncollected:
         self._running = 0
         self._was_enabled = False
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
-        def uncollected(*args: P.args, **kwargs: P.kwargs) -> T:
-            self._begin()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self._end()
-
-        return uncollected
-
-    def _begin(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             if self._running == 0:
                 self._was_enabled = gc.isenabled()
                 gc.disable()
             self._running += 1
 
-    def _end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._running -= 1
             if self._running == 0 and self._was_enabled:

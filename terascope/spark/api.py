@@ -9,14 +9,13 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.casts import wide_number, written_address
-from terascope.spark.catalyst.frame import place, schema_of
+from terascope.spark.catalyst.frame import place
 from terascope.types import Type
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "readable_frame",
     "running_session",
     "silence_mistakes",
-    "table_frame",
     "tasks",
 ]
 
@@ -57,18 +55,6 @@ def tasks(spark: SparkSession) -> tuple[int, int] | None:
     if not known:
         return None
     return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
-
-
-def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -> DataFrame:
-    """Rows of this process, in order, as a DataFrame."""
-    schema = schema_of(fields)
-    plain = table.rename_columns([f.name for f in schema])
-    df = (
-        spark.createDataFrame(plain, schema)
-        if plain.num_rows
-        else spark.createDataFrame([], schema)
-    )
-    return df.toDF(*(f.name for f in fields))
 
 
 def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:

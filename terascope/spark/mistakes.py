@@ -31,18 +31,14 @@ MARK = "terascope-mistake"
 MARKED = re.compile(r"(?:MarkedMistake: |USER_RAISED_EXCEPTION\] )" + MARK + r"(\{.*\})")
 """The mark, only where it was raised: the plan in an analysis error may contain the mark, too."""
 
-KINDS: dict[str, type[Exception]] = {
-    "source": SourceError,
-    "value": ValueMistake,
-    "output": OutputError,
+KINDS: dict[str, tuple[type[Exception], ...]] = {
+    "source": (SourceError,),
+    "value": (ValueMistake,),
+    "output": (OutputError, StreamError),
 }
+"""The mistakes that are marked; the driver raises the first of a kind."""
 TRY = re.compile(r"`?try_(\w+)`?")
-OPERATIONS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "sum": "SUM",
-}
+OPERATIONS = {"add": "+", "subtract": "-", "multiply": "*", "sum": "SUM"}
 ARITHMETIC = "an expression"
 """The text for an operation that Spark does not name."""
 
@@ -71,16 +67,11 @@ def telling(where: str = "") -> Iterator[None]:
     """Mark mistakes raised inside; `where` names the user's function that raised."""
     try:
         yield
-    except MarkedMistake:
-        raise
-    except SourceError as mistake:
-        raise MarkedMistake("source", str(mistake)) from None
-    except ValueMistake as mistake:
-        raise MarkedMistake("value", str(mistake)) from None
-    except (OutputError, StreamError) as mistake:
-        raise MarkedMistake("output", str(mistake)) from None
     except Exception as mistake:
-        if not where:
+        for kind, known in KINDS.items():
+            if isinstance(mistake, known):
+                raise MarkedMistake(kind, str(mistake)) from None
+        if not where or isinstance(mistake, MarkedMistake):
             raise
         reason = f"{where} failed: {type(mistake).__name__}: {mistake}"
         raise MarkedMistake("value", reason) from mistake
@@ -102,10 +93,8 @@ def translated(problem: Exception) -> Exception:
     """The original mistake of a Spark exception; any other exception unchanged."""
     text = str(problem)
     marked = MARKED.search(text)
-    if marked:
-        told = unmarked(marked.group(1))
-        if told is not None:
-            return told
+    if marked and (told := unmarked(marked.group(1))) is not None:
+        return told
     if "ARITHMETIC_OVERFLOW" in text:
         return Overflow(overflowing(text))
     if isinstance(problem, PySparkException) or type(problem).__module__.startswith("py4j"):
@@ -117,7 +106,7 @@ def unmarked(text: str) -> Exception | None:
     """The mistake in a marked line; None when the line was cut."""
     try:
         told, _ = json.JSONDecoder().raw_decode(text)
-        return KINDS[told["kind"]](told["message"])
+        return KINDS[told["kind"]][0](told["message"])
     except (ValueError, KeyError):
         return None
 

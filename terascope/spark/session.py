@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from terascope.config import machine_memory
 from terascope.spark import class_archive
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -337,11 +338,7 @@ def driver_megabytes() -> int:
     """A quarter of the machine's memory, between 1 and 8 GB: Python workers and the page cache need
     the rest.
     """
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    except (AttributeError, ValueError, OSError):
-        total = 8192
-    return max(1024, min(8192, total // 4))
+    return max(1024, min(8192, (machine_memory() >> 20) // 4))
 
 
 @contextmanager

@@ -8,8 +8,8 @@ each row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
 import pyarrow as pa
@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.aggregates.float_sums import FLOAT_TOTAL
-from terascope.functions.base import Scalar, Value, ValueMistake
-from terascope.functions.casts import cast_value
+from terascope.functions.base import Scalar, ValueMistake
 from terascope.functions.members import Members
 from terascope.plan.evaluate import Parameters, compile_expr, constant_value
 from terascope.plan.expr import (
@@ -67,6 +66,10 @@ class Translator:
 
     def column(self, expr: Expr) -> Column:
         return self.translate(expr).column
+
+    def typed(self, expr: Expr, type: Type) -> Column:
+        """The Column, converted to the wider type that it was unified to."""
+        return alike(Operand(self.column(expr), expr.type), type)
 
     def translate(self, expr: Expr) -> Translated:
         folded = self.fold(expr)
@@ -116,17 +119,17 @@ class Translator:
         operands = tuple(operand for operand, _ in pairs)
         column = native_call(expr.function, operands, expr)
         if column is None:
-            return Translated(call_python(expr.function, operands, expr.type), False)
+            where = f"function {expr.function.name}"
+            return Translated(outer_in_python(expr, operands, where), False)
         return Translated(column, all(native for _, native in pairs))
 
     def case(self, expr: Case) -> Translated:
         branches = [(self.translate(w), *self.operand(t)) for w, t in expr.branches]
         otherwise, native = self.operand(expr.otherwise)
         if not (native and all(when.native and then for when, _, then in branches)):
-            scope = self.scope
-            return Translated(
-                evaluate_python(expr, lambda name: scope[name], self.parameters), False
-            )
+            # A CASE that guards a Python function must not call it for the rows that take another
+            # branch, but Spark calls UDFs for every row.
+            return Translated(in_python(expr, self.scope, self.parameters, "CASE"), False)
         (first, value, _), *others = branches
         column = F.when(first.column, alike(value, expr.type))
         for when, then, _ in others:
@@ -137,7 +140,8 @@ class Translator:
         operand, native = self.operand(expr.operand)
         column = native_cast(operand, expr.type)
         if column is None:
-            return Translated(cast_python(operand, expr.type), False)
+            where = f"CAST AS {expr.type.label}"
+            return Translated(outer_in_python(expr, [operand], where), False)
         if expr.checks_range:
             column = range_checked(column, expr.type)
         written = operand.type.is_address and expr.type is Type.STRING
@@ -157,50 +161,31 @@ def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> 
         return None
 
 
-def call_python(function: Scalar, operands: Sequence[Operand], type: Type) -> Column:
-    """The function, called once per row with the arguments that are not constant."""
-    varying = [i for i, o in enumerate(operands) if not o.constant]
-    fixed = [o.value if o.constant else None for o in operands]
-
-    def evaluate(row: Sequence[Value]) -> Value:
-        args = list(fixed)
-        for place, value in zip(varying, row, strict=True):
-            args[place] = value
-        return function(*args)
-
-    columns = [operands[i].column for i in varying]
-    return row_function(evaluate, columns, type, f"function {function.name}")
-
-
-def cast_python(operand: Operand, type: Type) -> Column:
-    source = operand.type
-
-    def evaluate(row: Sequence[Value]) -> Value:
-        return cast_value(row[0], source, type)
-
-    return row_function(evaluate, [operand.column], type, f"CAST AS {type.label}")
-
-
-def evaluate_python(expr: Expr, scope: Callable[[str], Column], parameters: Parameters) -> Column:
-    """A whole expression in Python: a CASE that guards a Python function must not call it for the
-    rows that take another branch, but Spark calls UDFs for every row.
+def outer_in_python(expr: Call | Cast, operands: Sequence[Operand], where: str) -> Column:
+    """A call or a cast in Python, over the Columns of its arguments. Constants are not sent with
+    each row.
     """
-    names = tuple(sorted(columns_of(expr)))
-    evaluate = compile_expr(expr, names, parameters)
-    return row_function(evaluate, [scope(n) for n in names], expr.type, "CASE")
+    args: list[Expr] = [
+        Lit(o.value, o.type) if o.constant else Col(f"#{i}", o.type) for i, o in enumerate(operands)
+    ]
+    outer: Expr = (
+        replace(expr, args=tuple(args))
+        if isinstance(expr, Call)
+        else replace(expr, operand=args[0])
+    )
+    return in_python(outer, {f"#{i}": o.column for i, o in enumerate(operands)}, {}, where)
 
 
-def row_function(
-    evaluate: Callable[[Sequence[Value]], Value],
-    columns: Sequence[Column],
-    type: Type,
-    where: str,
+def in_python(
+    expr: Expr, scope: Mapping[str, Column], parameters: Parameters, where: str
 ) -> Column:
-    result_type = arrow_type(type)
+    """The value of an expression for each row; `where` names it in messages."""
+    names = tuple(sorted(columns_of(expr)))
+    evaluate, result_type = compile_expr(expr, names, parameters), arrow_type(expr.type)
 
     def on_arrays(*arrays: pa.Array) -> pa.Array:
         with telling(where):
             rows = zip(*(array.to_pylist() for array in arrays), strict=True)
             return pa.array([evaluate(row) for row in rows], result_type)
 
-    return arrow_function(on_arrays, type)(*columns)
+    return arrow_function(on_arrays, expr.type)(*(scope[name] for name in names))

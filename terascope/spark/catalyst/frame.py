@@ -7,31 +7,25 @@ knows which field each of them is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_type
 
+from terascope.connectors.base import arrow_type
 from terascope.plan.rel import Field
 from terascope.types import Type
 
 
+@cache
 def spark_type(type: Type) -> T.DataType:
     """The Spark type of a column of a GSQL type (see terascope.types)."""
-    match type:
-        case Type.BOOL:
-            return T.BooleanType()
-        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG | Type.WIDE:
-            return T.LongType()
-        case Type.FLOAT:
-            return T.DoubleType()
-        case Type.STRING | Type.NULL:
-            return T.StringType()
-        case Type.IP | Type.IPV6 | Type.BINARY:
-            return T.BinaryType()
+    return from_arrow_type(arrow_type(type))
 
 
 def place(index: int) -> str:
@@ -64,6 +58,14 @@ def in_places(columns: Iterable[Column]) -> list[Column]:
 
 def project(df: DataFrame, columns: Iterable[Column], fields: tuple[Field, ...]) -> Frame:
     return Frame(df.select(*in_places(columns)), fields)
+
+
+def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -> Frame:
+    """Rows of this process, in order."""
+    schema = schema_of(fields)
+    plain = table.rename_columns([f.name for f in schema])
+    df = spark.createDataFrame(plain if plain.num_rows else [], schema)
+    return Frame(df, tuple(fields))
 
 
 def schema_of(fields: Iterable[Field]) -> T.StructType:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from terascope.functions.base import Value
 from terascope.spark.catalyst.frame import spark_type
-from terascope.types import INT_MIN, Type, unify
+from terascope.types import INT_MIN, Type
+from terascope.types import unified as unified_type
 
 WIDE: Final = "decimal(20, 0)"
 """A decimal type for every integer of 64 bits."""
@@ -76,9 +77,7 @@ def alike(operand: Operand, type: Type) -> Column:
 
 def unified(operands: Operands) -> tuple[Column, ...]:
     """All arguments converted to the one type that holds them."""
-    common = operands[0].type
-    for operand in operands[1:]:
-        common = unify(common, operand.type) or common
+    common = unified_type(o.type for o in operands) or operands[0].type
     return tuple(alike(o, common) for o in operands)
 
 

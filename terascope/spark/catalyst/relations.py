@@ -26,9 +26,9 @@ from terascope.plan import rel as algebra
 from terascope.plan.evaluate import Parameters
 from terascope.plan.expr import Expr
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import IFACE, Field, Join, JoinKind, Lookup, Merge, Project, Rank, Rel, Scan
+from terascope.plan.rel import IFACE, Join, JoinKind, Lookup, Merge, Project, Rank, Rel, Scan
 from terascope.spark.catalyst.expressions import Translator
-from terascope.spark.catalyst.frame import Frame, place, project, schema_of
+from terascope.spark.catalyst.frame import Frame, place, project, table_frame
 from terascope.spark.catalyst.grouping import aggregate_frame
 from terascope.spark.catalyst.operands import Operand, alike, number
 from terascope.spark.catalyst.running import running_frame
@@ -66,13 +66,11 @@ def frame_of(rel: Rel, context: Context) -> Frame:
         case algebra.Read():
             return Frame(context.streams[rel.stream].df, rel.fields)
         case Lookup():
-            return lookup_frame(rel, context.spark)
+            return table_frame(context.spark, read_watch_list(rel), rel.schema)
         case algebra.Filter():
             source = frame_of(rel.source, context)
-            predicate = Operand(
-                context.translator(source).column(rel.predicate), rel.predicate.type
-            )
-            return Frame(source.df.filter(alike(predicate, Type.BOOL)), source.fields)
+            predicate = context.translator(source).typed(rel.predicate, Type.BOOL)
+            return Frame(source.df.filter(predicate), source.fields)
         case Project():
             return project_frame(rel, frame_of(rel.source, context), context)
         case algebra.Window():
@@ -109,29 +107,18 @@ def read_frame(rel: Scan, interfaces: list[str], context: Context) -> Frame:
         df = df.filter(columns[LAYERS].bitwiseAND(number(rel.layer)) != number(0))
     if {i.name for i in read.interfaces} != set(interfaces):
         df = df.filter(columns[INTERFACE].isin(*interfaces))
-    selected: list[Column] = []
-    for field in rel.columns:
-        if field.read_from in columns:
-            selected.append(columns[field.read_from])
-        elif field.name == IFACE and len(read.interfaces) == 1:
-            selected.append(F.lit(interfaces[0]))
-        else:
-            selected.append(columns[INTERFACE if field.name == IFACE else field.read_from])
-    return project(df, selected, rel.fields)
-
-
-def lookup_frame(rel: Lookup, spark: SparkSession) -> Frame:
-    table = read_watch_list(rel).rename_columns([place(i) for i in range(len(rel.schema))])
-    if table.num_rows == 0:
-        return Frame(spark.createDataFrame([], schema_of(rel.schema)), rel.schema)
-    return Frame(spark.createDataFrame(table, schema_of(rel.schema)), rel.schema)
+    if len(read.interfaces) == 1:
+        columns.setdefault(INTERFACE, F.lit(interfaces[0]))
+    names = [
+        INTERFACE if f.name == IFACE and f.read_from not in columns else f.read_from
+        for f in rel.columns
+    ]
+    return project(df, [columns[name] for name in names], rel.fields)
 
 
 def project_frame(rel: Project, source: Frame, context: Context) -> Frame:
     translator = context.translator(source)
-    columns = [
-        alike(Operand(translator.column(expr), expr.type), expr.type) for _, expr in rel.items
-    ]
+    columns = [translator.typed(expr, expr.type) for _, expr in rel.items]
     return project(source.df, columns, rel.fields)
 
 
@@ -158,20 +145,12 @@ def sort_column(column: Column, descending: bool) -> Column:
 
 def merge_frame(rel: Merge, sources: list[Frame]) -> Frame:
     """All tuples of all inputs, columns by position, typed as in the first."""
-    frames = [
-        project(
-            source.df,
-            [
-                alike(Operand(column, have.type), want.type)
-                for column, have, want in zip(
-                    source.columns.values(), source.fields, rel.fields, strict=True
-                )
-            ],
-            rel.fields,
-        )
-        for source in sources
-    ]
-    return Frame(reduce(DataFrame.union, (f.df for f in frames)), rel.fields)
+    frames = []
+    for source in sources:
+        given = zip(source.columns.values(), source.fields, rel.fields, strict=True)
+        columns = [alike(Operand(column, have.type), want.type) for column, have, want in given]
+        frames.append(project(source.df, columns, rel.fields).df)
+    return Frame(reduce(DataFrame.union, frames), rel.fields)
 
 
 @dataclass(frozen=True)
@@ -229,12 +208,8 @@ def key_pair(
 ) -> tuple[Column, Column]:
     """Both sides of an equality as values of one type."""
     common = unify(a.type, b.type) or a.type
-    sides = ((a, left), (b, right))
-    columns = [
-        alike(Operand(Translator(f.columns, parameters).column(e), e.type), common)
-        for e, f in sides
-    ]
-    return columns[0], columns[1]
+    one, other = (Translator(f.columns, parameters) for f in (left, right))
+    return one.typed(a, common), other.typed(b, common)
 
 
 def filled(rel: Join, sides: tuple[JoinInput, JoinInput], both: Translator) -> list[Column]:
@@ -244,14 +219,10 @@ def filled(rel: Join, sides: tuple[JoinInput, JoinInput], both: Translator) -> l
     for side in sides:
         for field, column in zip(side.frame.fields, side.columns.values(), strict=True):
             if field.name in fills:
-                value = fill_value(fills[field.name], field, both)
+                value = both.typed(fills[field.name], field.type)
                 column = F.when(side.present.isNull(), value).otherwise(column)
             columns.append(column)
     return columns
-
-
-def fill_value(expr: Expr, field: Field, both: Translator) -> Column:
-    return alike(Operand(both.column(expr), expr.type), field.type)
 
 
 def join_by_parts(

@@ -10,7 +10,7 @@ and rows that are not complete yet are filtered out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import starmap
 from pathlib import Path
@@ -94,27 +94,19 @@ class ForeachBatch:
             raise
 
 
+@dataclass(frozen=True)
 class CatalystHighLevel:
     """Computes queries of one micro-batch; streams that several queries read are computed once."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        stored: StoredRows,
-        leaves: Mapping[str, StoredStream],
-        parameters: Parameters,
-        horizons: Horizons,
-        tasks: int,
-    ) -> None:
-        self._spark = spark
-        self._stored = stored
-        self._leaves = leaves
-        self._parameters = parameters
-        self._horizons = horizons
-        self._tasks = tasks
-        self._frames: dict[tuple[str, tuple[int, ...]], Frame] = {}
-        self._alive: list[Mapping[str, Rel]] = []
-        """Relations, which are identified by address: none may be freed meanwhile."""
+    spark: SparkSession
+    stored: StoredRows
+    leaves: Mapping[str, StoredStream]
+    parameters: Parameters
+    horizons: Horizons
+    tasks: int
+    _frames: dict[tuple[str, tuple[int, ...]], Frame] = field(default_factory=dict)
+    _alive: list[Mapping[str, Rel]] = field(default_factory=list)
+    """Relations, which are identified by address: none may be freed meanwhile."""
 
     def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> DataFrame:
         """The parts of a query, once they are collected; `trees` have the rows to release."""
@@ -122,7 +114,7 @@ class CatalystHighLevel:
         frame = self._stream(output.name, trees)
         df = frame.df
         ordered = output.ordered
-        few = sum(leaf.rows for leaf in self._leaves.values()) <= FEW_ROWS
+        few = sum(leaf.rows for leaf in self.leaves.values()) <= FEW_ROWS
         if few or ordered:
             order = [sort_column(frame.column(name), down) for name, down in output.output.order]
             # Many rows are computed by many tasks, and sorted by one, which may spill.
@@ -145,11 +137,11 @@ class CatalystHighLevel:
         streams: dict[str, Frame] = {}
         for read in reads(rel):
             streams[read.stream] = self._stream(read.stream, trees)
-        context = Context(self._spark, {}, streams, self._parameters, self._horizons)
+        context = Context(self.spark, {}, streams, self.parameters, self.horizons)
         return frame_of(rel, context)
 
     def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
-        return furthest_epoch(rel, self.frame(rel.source, trees), self._parameters)
+        return furthest_epoch(rel, self.frame(rel.source, trees), self.parameters)
 
     def running_step(
         self,
@@ -162,19 +154,19 @@ class CatalystHighLevel:
     ) -> list[Report]:
         """Compute the epochs of a running aggregate from `low` up to, and without, `until`."""
         source = self.frame(running.rel.source, trees)
-        return running_step(running, source, self._read(alive), self._parameters, low, until, store)
+        return running_step(running, source, self._read(alive), self.parameters, low, until, store)
 
     def _stream(self, name: str, trees: Mapping[str, Rel]) -> Frame:
         known = name, self._made_of(name, trees)
         if known not in self._frames:
-            leaf = self._leaves.get(name)
+            leaf = self.leaves.get(name)
             made = self.frame(trees[name], trees) if leaf is None else self._read(leaf)
             self._frames[known] = made
         return self._frames[known]
 
     def _made_of(self, name: str, trees: Mapping[str, Rel]) -> tuple[int, ...]:
         """The relations that a stream reads: one below it may have other rows for each query."""
-        if name in self._leaves:
+        if name in self.leaves:
             return ()
         below = (self._made_of(read.stream, trees) for read in reads(trees[name]))
         return (id(trees[name]), *(number for some in below for number in some))
@@ -183,11 +175,11 @@ class CatalystHighLevel:
         """Rows of the store."""
         schema = schema_of(leaf.fields)
         if not leaf.segments:
-            return Frame(self._spark.createDataFrame([], schema), leaf.fields)
-        shared = shares(leaf.segments, self._tasks)
+            return Frame(self.spark.createDataFrame([], schema), leaf.fields)
+        shared = shares(leaf.segments, self.tasks)
         own = [replace(leaf, segments=segments) for segments in shared]
-        tasks = [partial(segment_columns, self._stored, one) for one in own]
-        return Frame(task_frame(self._spark, tasks, schema), leaf.fields)
+        tasks = [partial(segment_columns, self.stored, one) for one in own]
+        return Frame(task_frame(self.spark, tasks, schema), leaf.fields)
 
 
 def segment_columns(stored: StoredRows, leaf: StoredStream) -> Iterator[pa.RecordBatch]:
