@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -108,15 +107,15 @@ def open_file(path: Path, how: str, file_mode: int = PRIVATE, buffering: int = -
     Raises:
         OSError: it cannot be opened.
     """
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, file_mode)
+
     # The caller closes it.
-    file = cast(BinaryIO, open(path, how, buffering, opener=opener(file_mode)))  # noqa: SIM115
+    file = cast(BinaryIO, open(path, how, buffering, opener=opener))  # noqa: SIM115
     if how.startswith("x"):
         os.fchmod(file.fileno(), file_mode)
     return file
-
-
-def opener(file_mode: int) -> Callable[[str, int], int]:
-    return lambda name, flags: os.open(name, flags, file_mode)
 
 
 def set_modes(folder: Path, file_mode: int) -> None:

@@ -181,6 +181,11 @@ def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
     )
 
 
+def read_reports(df: DataFrame) -> list[tuple[str, str]]:
+    """The rows of a DataFrame of `REPORT`."""
+    return [(kind, text) for kind, text in df.collect()]
+
+
 # ---- in the workers ------------------------------------------------------------------------------
 
 

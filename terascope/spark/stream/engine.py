@@ -31,11 +31,10 @@ from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.mistakes import translating
-from terascope.spark.passing import REPORT, report_batch, task_frame
+from terascope.spark.passing import REPORT, read_reports, report_batch, task_frame
 from terascope.spark.stream.running import furthest_epoch, running_step
 from terascope.spark.write import written_parts
 from terascope.streaming.context import Report, TaskWork
-from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 
@@ -51,8 +50,7 @@ class SparkStreamEngine:
 
     def run_tasks(self, work: Sequence[TaskWork]) -> list[Report]:
         tasks = [partial(reported, one) for one in work]
-        rows = task_frame(self.spark, tasks, REPORT).collect()
-        return [(row[0], row[1]) for row in rows]
+        return read_reports(task_frame(self.spark, tasks, REPORT))
 
     def high_level(
         self,
@@ -71,27 +69,6 @@ class SparkStreamEngine:
 
 def reported(work: TaskWork) -> Iterator[pa.RecordBatch]:
     return starmap(report_batch, work())
-
-
-class ForeachBatch:
-    """Spark's callback for every micro-batch."""
-
-    def __init__(self, pipeline: Pipeline, tasks: int) -> None:
-        self._pipeline = pipeline
-        self._tasks = tasks
-        self.failure: BaseException | None = None
-
-    def __call__(self, frame: DataFrame, number: int) -> None:
-        def read() -> list[Report]:
-            return [(row[0], row[1]) for row in frame.collect()]
-
-        try:
-            with translating():
-                engine = SparkStreamEngine(frame.sparkSession, self._tasks)
-                self._pipeline.run(number, read, engine)
-        except BaseException as problem:
-            self.failure = problem
-            raise
 
 
 @dataclass(frozen=True)

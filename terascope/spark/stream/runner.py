@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from terascope.config import Config
@@ -27,9 +27,10 @@ from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_fil
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
-from terascope.spark.mistakes import translated
+from terascope.spark.mistakes import translated, translating
+from terascope.spark.passing import read_reports
 from terascope.spark.session import is_alive
-from terascope.spark.stream.engine import ForeachBatch
+from terascope.spark.stream.engine import SparkStreamEngine
 from terascope.spark.stream.source import stream_frame
 from terascope.streaming.context import Expiry, RunContext
 from terascope.streaming.heartbeat import BatchReport
@@ -90,6 +91,7 @@ class Runner:
         self._tell = watch or (lambda report: None)
         self.replanner = Replanner(plan.deliveries.reads, self.folder.path, config)
         self._query: StreamingQuery | None = None
+        self._failure: BaseException | None = None
         self.windows: WindowReplanner | None = None
         try:
             self.results = self._open_results()
@@ -97,7 +99,6 @@ class Runner:
                 windows.save(self.folder.path)
                 self.windows = WindowReplanner(plan, windows, config, self.folder.path)
             self.pipeline = self._pipeline()
-            self._foreach = ForeachBatch(self.pipeline, config.tasks)
         except BaseException:
             self.close()
             raise
@@ -214,11 +215,21 @@ class Runner:
         trigger = f"{self._config.trigger} seconds"
         writer = (
             stream_frame(self._spark, self.source())
-            .writeStream.foreachBatch(self._foreach)
+            .writeStream.foreachBatch(self._run_batch)
             .option("checkpointLocation", str(self.run.checkpoint.absolute()))
             .trigger(processingTime=trigger)
         )
         self._query = writer.start()
+
+    def _run_batch(self, frame: DataFrame, number: int) -> None:
+        """Spark's callback for every micro-batch."""
+        try:
+            with translating():
+                engine = SparkStreamEngine(frame.sparkSession, self._config.tasks)
+                self.pipeline.run(number, lambda: read_reports(frame), engine)
+        except BaseException as problem:
+            self._failure = problem
+            raise
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end, or for a time; return whether it has ended. Failures are raised."""
@@ -227,8 +238,8 @@ class Runner:
             # PySpark takes fractions of a second, and says integers only.
             over = self._query.awaitTermination(cast(Any, seconds))
         except Exception as problem:
-            if self._foreach.failure is not None:
-                raise self._foreach.failure from problem
+            if self._failure is not None:
+                raise self._failure from problem
             raise translated(problem) from problem
         return over is None or bool(over)
 

@@ -31,7 +31,7 @@ from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.running import BATCH_ROWS, EpochGroups, Machine, batch_of, rows_of
 from terascope.spark.mistakes import telling
-from terascope.spark.passing import REPORT, report_batch
+from terascope.spark.passing import REPORT, read_reports, report_batch
 from terascope.streaming.context import Report
 from terascope.streaming.state.segments import SegmentWriter, Stored
 from terascope.streaming.stored_rows import ALIVE, state_fields, state_stream
@@ -132,7 +132,7 @@ def running_step(
         store=str(store),
     )
     ordered = epochs.in_order(together)
-    return [(row[0], row[1]) for row in ordered.mapInArrow(living.run, REPORT).collect()]
+    return read_reports(ordered.mapInArrow(living.run, REPORT))
 
 
 def furthest_epoch(rel: Running, source: Frame, parameters: Parameters) -> int | None:
