@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from rich import box
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -44,9 +44,9 @@ def cell(value: Any) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
-def is_number(type: Type) -> bool:
-    """Whether a column stands to the right."""
-    return type.is_numeric or type.is_whole
+def side(type: Type) -> Literal["left", "right"]:
+    """The side of its column at which a value stands."""
+    return "right" if type.is_numeric or type.is_whole else "left"
 
 
 def cells(head: pa.Table) -> list[list[str]]:
@@ -54,49 +54,39 @@ def cells(head: pa.Table) -> list[list[str]]:
     return [[cell(value) for value in column.to_pylist()] for column in head.columns]
 
 
-def rows_text(shown: int, total: int) -> str:
-    """The footer of a table."""
+def footer(shown: int, total: int) -> str:
     rows = plural(total, "row")
     return rows if shown == total else f"... {total - shown:,} more; {rows}"
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows for a terminal: a table as wide as there is room for."""
+    """The first rows of a result for a rich console: a table as wide as there is room for."""
 
     name: str
-    fields: tuple[Field, ...]
-    columns: list[list[str]]
-    shown: int
+    fields: Sequence[Field]
+    head: pa.Table
     total: int
+    """The number of all rows."""
     width: int = ANY_WIDTH
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = cells(self.head)
         names = [f.name for f in self.fields]
-        fitting = fitting_columns(names, self.columns, min(self.width, options.max_width))
+        width = min(self.width or ANY_WIDTH, options.max_width)
+        fitting = fitting_columns(names, columns, width)
         left_out = len(names) - fitting
-        footer = rows_text(self.shown, self.total)
+        below = footer(self.head.num_rows, self.total)
         if left_out:
-            footer += f"; {plural(left_out, 'more column')} to the right"
-        yield Text(self.name, style="bold")
-        yield self.table(fitting)
-        yield Text(footer, style="dim")
-
-    def table(self, fitting: int) -> Table:
+            below += f"; {plural(left_out, 'more column')} to the right"
         table = plain_table()
         for field in self.fields[:fitting]:
-            justify: JustifyMethod = "right" if is_number(field.type) else "left"
-            table.add_column(Text(field.name), justify=justify, no_wrap=True)
-        for row in zip(*self.columns[:fitting], strict=True):
+            table.add_column(Text(field.name), justify=side(field.type), no_wrap=True)
+        for row in zip(*columns[:fitting], strict=True):
             table.add_row(*(Text(text, style="dim" if text == NULL else "") for text in row))
-        return table
-
-
-def result_table(
-    name: str, fields: Sequence[Field], head: pa.Table, total: int, width: int = ANY_WIDTH
-) -> ResultTable:
-    """The first rows of a result, to be printed on a rich console, at most `width` letters wide."""
-    return ResultTable(name, tuple(fields), cells(head), head.num_rows, total, width or ANY_WIDTH)
+        yield Text(self.name, style="bold")
+        yield table
+        yield Text(below, style="dim")
 
 
 def plain_table() -> Table:
@@ -124,22 +114,17 @@ def fitting_columns(names: Sequence[str], columns: Sequence[Sequence[str]], widt
 
 def html_table(name: str, fields: Sequence[Field], head: pa.Table, total: int) -> str:
     """The table for a notebook."""
-    align = ["right" if is_number(f.type) else "left" for f in fields]
+    styles = [f'style="text-align:{side(f.type)}"' for f in fields]
     header = "".join(
-        f'<th style="text-align:{side}" title="{f.type.label}">{escape(f.name)}</th>'
-        for f, side in zip(fields, align, strict=True)
+        f'<th {style} title="{f.type.label}">{escape(f.name)}</th>'
+        for f, style in zip(fields, styles, strict=True)
     )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="text-align:{side}">{escape(text)}</td>'
-            for text, side in zip(row, align, strict=True)
-        )
-        + "</tr>"
-        for row in zip(*cells(head), strict=True)
-    )
-    footer = escape(rows_text(head.num_rows, total))
+    body = ""
+    for row in zip(*cells(head), strict=True):
+        values = zip(row, styles, strict=True)
+        body += f"<tr>{''.join(f'<td {style}>{escape(text)}</td>' for text, style in values)}</tr>"
     return (
         f'<table><caption style="text-align:left;font-weight:bold">{escape(name)}</caption>'
-        f"<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table><p><em>{footer}</em></p>"
+        f"<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        f"<p><em>{escape(footer(head.num_rows, total))}</em></p>"
     )

@@ -189,11 +189,9 @@ class Result:
 
     def show(self, rows: int = SHOWN) -> None:
         """Print the first rows as a table."""
-        from terascope.display import result_table, stdout_console
+        from terascope.display import ResultTable, stdout_console
 
-        stdout_console().print(
-            result_table(self.name, self.fields, self.head(rows), self.row_count)
-        )
+        stdout_console().print(ResultTable(self.name, self.fields, self.head(rows), self.row_count))
 
     def _repr_html_(self) -> str:
         from terascope.display import html_table

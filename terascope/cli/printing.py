@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 import pyarrow as pa
 
 from terascope.cli.progress import Told
-from terascope.display import result_table, stdout_console
+from terascope.display import ResultTable, stdout_console
 from terascope.kernels.encode.text import csv_header, csv_lines, json_lines
 from terascope.plan.rel import Field
 from terascope.types import Type
@@ -52,7 +52,7 @@ def computed_tables(results: Results, rows: int, tell: Told) -> Show:
     for number, result in enumerate(results.values()):
         tell(f"computing {result.name}", number, len(results))
         total = result.row_count
-        tables.append(result_table(result.name, result.fields, result.head(rows), total))
+        tables.append(ResultTable(result.name, result.fields, result.head(rows), total))
 
     def show() -> None:
         for table in tables:
@@ -130,7 +130,7 @@ class RowPrinter:
     def _table(self, title: str, fields: Sequence[Field], rows: pa.Table) -> None:
         console = stdout_console()
         with console.capture() as shown:
-            console.print(result_table(title, fields, rows.slice(0, self._rows), rows.num_rows))
+            console.print(ResultTable(title, fields, rows.slice(0, self._rows), rows.num_rows))
             console.print()
         # Not by the console itself, which ends the process when nobody reads any more.
         sys.stdout.write(shown.get())

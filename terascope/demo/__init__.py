@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.panel import Panel
 
-from terascope.display import result_table
+from terascope.display import ResultTable
 from terascope.results import Results
 from terascope.session import Session
 from terascope.traffic.profile import Profile, Scenario
@@ -155,7 +155,7 @@ def show_tables(results: Results, console: Console) -> None:
     for name, rows in SHOWN.items():
         result = results[name]
         head, count = result.head(rows), result.row_count
-        console.print(result_table(name, result.fields, head, count, console.width))
+        console.print(ResultTable(name, result.fields, head, count, console.width))
         console.print()
     total = results.total
     console.print(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from terascope.types import Type
+from terascope.types import Type, unified
 
 SparkColumn: TypeAlias = Any
 """A Column of Spark."""
@@ -30,60 +30,85 @@ class SparkForm:
     finish: Callable[[Sequence[SparkColumn]], SparkColumn] = itself
 
 
-class SparkOperand(Protocol):
+@dataclass(frozen=True)
+class Operand:
     """An argument of a scalar: its Column and type, and its value when it is constant."""
 
-    @property
-    def column(self) -> SparkColumn: ...
+    column: SparkColumn
+    type: Type
+    constant: bool = False
+    value: Any = None
 
-    @property
-    def type(self) -> Type: ...
+    def alike(self, type: Type) -> SparkColumn:
+        """The value converted to the wider type that it was unified to."""
+        needs_cast = (
+            self.type is Type.NULL
+            or (type is Type.FLOAT and self.type.is_integer)
+            or (type is Type.BINARY and self.type is Type.STRING)
+        )
+        return self.column.cast(sql_type(type)) if needs_cast else self.column
 
-    @property
-    def constant(self) -> bool: ...
+    def text(self, F: Any) -> SparkColumn:
+        """Text unchanged; raw bytes as one character each."""
+        if self.type is Type.BINARY:
+            return F.decode(self.column, "ISO-8859-1")
+        return self.alike(Type.STRING)
 
-    @property
-    def value(self) -> Any: ...
 
-
-class SparkArguments(Protocol):
+@dataclass(frozen=True)
+class SparkArguments:
     """A call of a scalar in Spark."""
 
-    @property
-    def F(self) -> Any:
-        """The module pyspark.sql.functions."""
-
-    @property
-    def operands(self) -> Sequence[SparkOperand]: ...
+    F: Any
+    """The module pyspark.sql.functions."""
+    operands: tuple[Operand, ...]
+    type: Type
+    """The type of the result."""
 
     @property
     def columns(self) -> tuple[SparkColumn, ...]:
-        """The Columns of all arguments."""
+        return tuple(o.column for o in self.operands)
 
     @property
     def texts(self) -> tuple[SparkColumn, ...]:
-        """All arguments as texts; raw bytes as one character each."""
+        return tuple(o.text(self.F) for o in self.operands)
 
     @property
     def bytes(self) -> tuple[SparkColumn, ...]:
-        """All arguments as bytes."""
+        return tuple(column.cast("binary") for column in self.columns)
 
     @property
     def unified(self) -> tuple[SparkColumn, ...]:
         """All arguments as values of the one type that holds them."""
+        common = unified(o.type for o in self.operands) or self.operands[0].type
+        return tuple(o.alike(common) for o in self.operands)
 
     @property
     def alike(self) -> tuple[SparkColumn, ...]:
         """All arguments as values of the result's type."""
-
-    @property
-    def type(self) -> Type:
-        """The type of the result."""
+        return tuple(o.alike(self.type) for o in self.operands)
 
     def number(self, value: int) -> SparkColumn:
         """An integer of 64 bits."""
+        return self.F.lit(value).cast("bigint")
 
-    def null(self, type: Type) -> SparkColumn: ...
+    def null(self, type: Type) -> SparkColumn:
+        return self.F.lit(None).cast(sql_type(type))
+
+
+def sql_type(type: Type) -> str:
+    """The type of a column of a GSQL type (see terascope.types) in Spark's SQL."""
+    match type:
+        case Type.BOOL:
+            return "boolean"
+        case Type.INT | Type.UINT | Type.LLONG | Type.ULLONG | Type.WIDE:
+            return "bigint"
+        case Type.FLOAT:
+            return "double"
+        case Type.STRING | Type.NULL:
+            return "string"
+        case Type.IP | Type.IPV6 | Type.BINARY:
+            return "binary"
 
 
 SparkScalar: TypeAlias = Callable[[SparkArguments], SparkColumn | None]

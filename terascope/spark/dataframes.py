@@ -29,9 +29,10 @@ from terascope.connectors.dataframe import KIND, DataFrameInterface, HeldColumn
 from terascope.connectors.tables.batches import arrow_column
 from terascope.connectors.tables.convert import Fault, of_range
 from terascope.diagnostic import SourceError
+from terascope.functions.spark_form import Operand, SparkArguments, sql_type
 from terascope.physical.job import SourceRead
-from terascope.spark.catalyst.frame import in_places, place, spark_type
-from terascope.spark.catalyst.operands import Operand, null, number
+from terascope.spark.catalyst.frame import in_places, place
+from terascope.spark.catalyst.operands import null, number
 from terascope.spark.catalyst.operators import floor_divide
 from terascope.spark.engine import META
 from terascope.spark.session import is_alive
@@ -239,7 +240,7 @@ def as_it_is(value: SparkColumn, held: pa.DataType | None, column: Column) -> Ch
         return ticks(F.unix_date(value).cast("bigint"), PER_DAY, column)
     if held is not None and pa.types.is_null(held):
         return CheckedColumn(null(column.type))
-    return of_unsigned(CheckedColumn(value.cast(spark_type(column.type))), column.type)
+    return of_unsigned(CheckedColumn(value.cast(sql_type(column.type))), column.type)
 
 
 def of_unsigned(made: CheckedColumn, type: Type) -> CheckedColumn:
@@ -263,7 +264,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn
     if column.clock is not None:
         per_tick = TICK_NS[column.clock]
         divisor = Operand(number(per_tick), Type.LLONG, True, per_tick)
-        value = floor_divide((Operand(value, Type.LLONG), divisor))
+        value = floor_divide(SparkArguments(F, (Operand(value, Type.LLONG), divisor), Type.LLONG))
     return of_unsigned(CheckedColumn(F.when(fits, value), fault), column.type)
 
 
@@ -276,12 +277,7 @@ def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
         codes = pa.array(faults.astype(np.int8))
         return pa.StructArray.from_arrays([made.values, codes], ["value", "fault"])
 
-    both = T.StructType(
-        [
-            T.StructField("value", spark_type(column.type)),
-            T.StructField("fault", T.ByteType()),
-        ]
-    )
     spark: Any = F  # PySpark's type stubs do not know arrow_udf
+    both = f"value {sql_type(column.type)}, fault tinyint"
     made: Callable[[SparkColumn], SparkColumn] = spark.arrow_udf(parse, both)
     return made

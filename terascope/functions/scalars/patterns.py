@@ -13,7 +13,7 @@ from terascope.functions.regex import compiled, java_pattern
 from terascope.functions.roles import Extraction, TextTest
 from terascope.functions.scalars.text import spark_beginning
 from terascope.functions.signatures import INTEGER, TEXT, builtin
-from terascope.functions.spark_form import SparkArguments, SparkColumn, SparkOperand
+from terascope.functions.spark_form import Operand, SparkArguments, SparkColumn
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
 
@@ -35,7 +35,7 @@ def _check_extraction(constants: Sequence[Value]) -> None:
         _check_group(as_text(constants[1]), constants[2])
 
 
-def _java(pattern: SparkOperand) -> str | None:
+def _java(pattern: Operand) -> str | None:
     """A constant regular expression in Java's dialect."""
     if not pattern.constant or pattern.value is None:
         return None

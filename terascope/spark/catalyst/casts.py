@@ -12,13 +12,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions.casts import IPV4_MAX, TRUTH
+from terascope.functions.spark_form import Operand, SparkColumn, sql_type
 from terascope.kernels.encode.text import address_text
-from terascope.spark.catalyst.frame import spark_type
 from terascope.spark.catalyst.operands import (
     WIDE,
-    Operand,
     arrow_function,
-    as_text,
     flipped,
     null,
     number,
@@ -38,7 +36,7 @@ def range_checked(value: Column, target: Type) -> Column:
     return F.when(value.between(number(least), number(most)), value)
 
 
-def native_cast(operand: Operand, target: Type) -> Column | None:
+def native_cast(operand: Operand, target: Type) -> SparkColumn | None:
     """The Column of a cast; None when it exists in Python only."""
     source, value = operand.type, operand.column
     if source is Type.NULL:
@@ -65,7 +63,7 @@ def native_cast(operand: Operand, target: Type) -> Column | None:
         case Type.BINARY:
             return value.cast("binary")
         case _:
-            return value.cast(spark_type(target))
+            return value.cast(sql_type(target))
 
 
 def wide_number(held: Column) -> Column:
@@ -91,11 +89,11 @@ def from_wide(held: Column, target: Type) -> Column | None:
             return None
 
 
-def to_wide(operand: Operand) -> Column:
+def to_wide(operand: Operand) -> SparkColumn:
     """A value as a WIDE; NULL for negative values and for non-integers of 64 bits."""
     value = operand.column
     if operand.type.is_text:
-        text = as_text(operand)
+        text = operand.text(F)
         found = F.btrim(text, F.lit(BLANKS)).try_cast("decimal(38, 0)")
         fits = text.rlike(INTEGER_TEXT) & found.between(F.lit(0), F.lit(Decimal(WIDE_MAX)))
         return F.when(fits, (found - F.lit(Decimal(BIAS))).cast("bigint"))
@@ -108,10 +106,10 @@ def to_wide(operand: Operand) -> Column:
     return F.when(whole >= number(0), flipped(whole))
 
 
-def to_integer(operand: Operand) -> Column:
+def to_integer(operand: Operand) -> SparkColumn:
     value = operand.column
     if operand.type.is_text:
-        text = as_text(operand)
+        text = operand.text(F)
         trimmed = F.btrim(text, F.lit(BLANKS))
         return F.when(text.rlike(INTEGER_TEXT), trimmed.try_cast("bigint"))
     if operand.type.is_address:
@@ -119,28 +117,28 @@ def to_integer(operand: Operand) -> Column:
     return value.try_cast("bigint")
 
 
-def to_float(operand: Operand) -> Column:
+def to_float(operand: Operand) -> SparkColumn:
     if not operand.type.is_text:
         # Spark has no cast from BOOL to DOUBLE in ANSI mode for every version: go by way of int.
         return operand.column.cast("bigint").cast("double")
-    text = as_text(operand)
+    text = operand.text(F)
     value = F.btrim(text, F.lit(BLANKS)).try_cast("double")
     finite = F.abs(value) < F.lit(float("inf"))
     return F.when(text.rlike(NUMBER_TEXT), F.when(finite, value))
 
 
-def to_bool(operand: Operand) -> Column:
+def to_bool(operand: Operand) -> SparkColumn:
     if not operand.type.is_text:
         return operand.column != F.lit(0)
-    word = F.lower(F.btrim(as_text(operand), F.lit(BLANKS)))
+    word = F.lower(F.btrim(operand.text(F), F.lit(BLANKS)))
     true = [word for word, truth in TRUTH.items() if truth]
     false = [word for word, truth in TRUTH.items() if not truth]
     return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))
 
 
-def to_string(operand: Operand) -> Column | None:
+def to_string(operand: Operand) -> SparkColumn | None:
     if operand.type.is_text:
-        return as_text(operand)
+        return operand.text(F)
     if operand.type.is_address:
         return written_address(operand.column)
     # A FLOAT is written in Java's own way before Java 19; ours is the same everywhere.

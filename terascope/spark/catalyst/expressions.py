@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.aggregates.float_sums import FLOAT_TOTAL
-from terascope.functions.base import Scalar, ValueMistake
+from terascope.functions.base import ValueMistake
 from terascope.functions.members import Members
+from terascope.functions.spark_form import Operand, SparkArguments
 from terascope.plan.evaluate import Parameters, compile_expr, constant_value
 from terascope.plan.expr import (
     Bound,
@@ -36,15 +37,12 @@ from terascope.plan.expr import (
 from terascope.spark.catalyst.casts import native_cast, range_checked
 from terascope.spark.catalyst.float_sums import float_total
 from terascope.spark.catalyst.operands import (
-    Operand,
-    ScalarCall,
-    alike,
     arrow_function,
     changing,
     literal,
     null,
 )
-from terascope.spark.catalyst.operators import by_role
+from terascope.spark.catalyst.operators import spark_form
 from terascope.spark.mistakes import telling
 from terascope.types import Type
 
@@ -69,7 +67,7 @@ class Translator:
 
     def typed(self, expr: Expr, type: Type) -> Column:
         """The Column, converted to the wider type that it was unified to."""
-        return alike(Operand(self.column(expr), expr.type), type)
+        return cast(Column, Operand(self.column(expr), expr.type).alike(type))
 
     def translate(self, expr: Expr) -> Translated:
         folded = self.fold(expr)
@@ -117,7 +115,7 @@ class Translator:
     def call(self, expr: Call) -> Translated:
         pairs = [self.operand(arg) for arg in expr.args]
         operands = tuple(operand for operand, _ in pairs)
-        column = native_call(expr.function, operands, expr)
+        column = native_call(expr, operands)
         if column is None:
             where = f"function {expr.function.name}"
             return Translated(outer_in_python(expr, operands, where), False)
@@ -131,10 +129,10 @@ class Translator:
             # branch, but Spark calls UDFs for every row.
             return Translated(in_python(expr, self.scope, self.parameters, "CASE"), False)
         (first, value, _), *others = branches
-        column = F.when(first.column, alike(value, expr.type))
+        column = F.when(first.column, value.alike(expr.type))
         for when, then, _ in others:
-            column = column.when(when.column, alike(then, expr.type))
-        return Translated(column.otherwise(alike(otherwise, expr.type)))
+            column = column.when(when.column, then.alike(expr.type))
+        return Translated(column.otherwise(otherwise.alike(expr.type)))
 
     def cast(self, expr: Cast) -> Translated:
         operand, native = self.operand(expr.operand)
@@ -148,14 +146,11 @@ class Translator:
         return Translated(column, native and not written)
 
 
-def native_call(function: Scalar, operands: tuple[Operand, ...], expr: Call) -> Column | None:
+def native_call(expr: Call, operands: tuple[Operand, ...]) -> Column | None:
     """The Column of a call; None when it exists in Python only."""
+    form = float_total if expr.function == FLOAT_TOTAL else spark_form(expr.function)
     try:
-        if function == FLOAT_TOTAL:
-            return float_total(operands, expr.type)
-        if function.spark is not None:
-            return cast(Column | None, function.spark(ScalarCall(operands, expr.type)))
-        return by_role(function.role, operands, expr.type)
+        return None if form is None else form(SparkArguments(F, operands, expr.type))
     except ValueMistake:
         # A constant that cannot be meant: Python says so when, and if, it is reached.
         return None

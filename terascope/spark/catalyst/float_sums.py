@@ -42,8 +42,9 @@ from terascope.functions.exact_floats import (
     from_digits,
     rounded,
 )
+from terascope.functions.spark_form import SparkArguments
 from terascope.kernels.merge.float_ranges import totals
-from terascope.spark.catalyst.operands import Operand, arrow_function, null, number
+from terascope.spark.catalyst.operands import arrow_function, null, number
 from terascope.types import Type
 
 SQUARE_SHIFT = -20
@@ -187,7 +188,7 @@ def difference(rounded_units: Column, above: Column | None) -> Column:
     return rounded_units.cast("bigint")
 
 
-def float_total(operands: Sequence[Operand], type: Type) -> Column:
+def float_total(call: SparkArguments) -> Column:
     """The sum that the digits of a group represent."""
 
     def of_groups(*parts: pa.Array) -> pa.Array:
@@ -195,7 +196,7 @@ def float_total(operands: Sequence[Operand], type: Type) -> Column:
         missing = np.logical_or.reduce([nulls(part) for part in parts])
         return pa.array(totals(ranges, digits), mask=missing)
 
-    return arrow_function(of_groups, type)(*(operand.column for operand in operands))
+    return arrow_function(of_groups, call.type)(*call.columns)
 
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:

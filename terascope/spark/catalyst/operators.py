@@ -11,24 +11,20 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from terascope.functions import roles
-from terascope.functions.base import Value
+from terascope.functions.base import Scalar, Value
 from terascope.functions.overflow import overflow_message
+from terascope.functions.spark_form import Operand, SparkArguments, SparkColumn, SparkScalar
 from terascope.spark.catalyst.operands import (
     WIDE,
-    Operand,
-    Operands,
-    alike,
-    as_text,
     flipped,
     null,
     number,
-    unified,
 )
 from terascope.spark.catalyst.windows import slice_column
 from terascope.spark.mistakes import marked_line
@@ -49,8 +45,8 @@ BITS: Mapping[str, Callable[[Column, Column], Column]] = {
 }
 
 
-def quotient(operands: Operands) -> Column:
-    dividend, divisor = (o.column.cast("double") for o in operands)
+def quotient(call: SparkArguments) -> SparkColumn:
+    dividend, divisor = (column.cast("double") for column in call.columns)
     return dividend / F.nullif(divisor, F.lit(0.0))
 
 
@@ -64,56 +60,54 @@ def is_positive(operand: Operand) -> bool:
     return operand.constant and operand.value is not None and operand.value > 0
 
 
-def floor_divide(operands: Operands) -> Column:
-    if is_positive(operands[1]):
+def floor_divide(call: SparkArguments) -> SparkColumn:
+    dividend, divisor = call.columns
+    if is_positive(call.operands[1]):
         # The everyday case, time/60: one comparison and one division. Below zero, ~x = -x - 1
         # turns rounding up into rounding down.
-        value, count = operands[0].column, operands[1].column
-        mirrored = F.bitwise_not(F.call_function("div", F.bitwise_not(value), count))
-        return F.when(value < number(0), mirrored).otherwise(F.call_function("div", value, count))
-    dividend, divisor = operands[0].column, F.nullif(operands[1].column, number(0))
+        mirrored = F.bitwise_not(F.call_function("div", F.bitwise_not(dividend), divisor))
+        plain = F.call_function("div", dividend, divisor)
+        return F.when(dividend < number(0), mirrored).otherwise(plain)
+    divisor = F.nullif(divisor, number(0))
     down = remainder(dividend, divisor)[1]
     truncated = F.call_function("div", dividend, divisor)
     return truncated - F.when(down, number(1)).otherwise(number(0))
 
 
-def floor_modulo(operands: Operands) -> Column:
-    if is_positive(operands[1]):
-        return F.pmod(operands[0].column, operands[1].column)
-    dividend, divisor = operands[0].column, F.nullif(operands[1].column, number(0))
+def floor_modulo(call: SparkArguments) -> SparkColumn:
+    dividend, divisor = call.columns
+    if is_positive(call.operands[1]):
+        return F.pmod(dividend, divisor)
+    divisor = F.nullif(divisor, number(0))
     rest, down = remainder(dividend, divisor)
     return F.when(down, rest + divisor).otherwise(rest)
 
 
-def narrow(operands: Operands) -> Column:
-    """A WIDE as a number; above 2^63 - 1 it is an overflow."""
-    held = operands[0].column
+def overflow(*shown: Column) -> Column:
+    """Stops the run: the value of an expression, whose text is given, does not fit 64 bits."""
     before, after = marked_line("value", overflow_message("#")).split("#")
+    return F.raise_error(F.concat(F.lit(before), *shown, F.lit(after))).cast("long")
+
+
+def narrow(call: SparkArguments) -> SparkColumn:
+    """A WIDE as a number; above 2^63 - 1 it is an overflow."""
+    (held,) = call.columns
     shown = (held.cast(WIDE) + F.lit(Decimal(BIAS))).cast("string")
-    overflow = F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast("long")
-    return F.when(held < number(0), flipped(held)).when(held.isNotNull(), overflow)
+    return F.when(held < number(0), flipped(held)).when(held.isNotNull(), overflow(shown))
 
 
-def shift_left(operands: Operands) -> Column:
-    value, places = operands[0].column, operands[1].column
+def shift_left(call: SparkArguments) -> SparkColumn:
+    value, places = call.columns
     bits = places.bitwiseAND(number(63)).cast("int")
     shifted = F.call_function("shiftleft", value, bits)
-    before, after = marked_line("value", overflow_message("#")).split("#")
-    shown = (
-        F.lit(before),
-        value.cast("string"),
-        F.lit(" << "),
-        places.cast("string"),
-        F.lit(after),
-    )
-    overflow = F.raise_error(F.concat(*shown)).cast("long")
     fits = F.call_function("shiftright", shifted, bits) == value
-    checked = F.when(fits, shifted).when(value.isNotNull(), overflow)
+    failed = overflow(value.cast("string"), F.lit(" << "), places.cast("string"))
+    checked = F.when(fits, shifted).when(value.isNotNull(), failed)
     return F.when(places.between(0, 63), checked)
 
 
-def shift_right(operands: Operands) -> Column:
-    value, places = operands[0].column, operands[1].column
+def shift_right(call: SparkArguments) -> SparkColumn:
+    value, places = call.columns
     bits = places.bitwiseAND(number(63)).cast("int")
     return F.when(places.between(0, 63), F.call_function("shiftright", value, bits))
 
@@ -131,8 +125,8 @@ def is_ipv4(address: Column) -> Column:
     return F.length(address) == F.lit(5)
 
 
-def mask(operands: Operands) -> Column:
-    address, bits = operands
+def mask(call: SparkArguments) -> SparkColumn:
+    address, bits = call.operands
     if bits.constant and bits.value is not None:
         return F.when(is_ipv4(address.column), masked(address.column, bits.value & 0xFFFFFFFF))
     kept = ipv4_number(address.column).bitwiseAND(bits.column)
@@ -149,14 +143,14 @@ def masked(address: Column, bits: int) -> Column:
     return ipv4_address(ipv4_number(address).bitwiseAND(number(bits)))
 
 
-def like(operands: Operands) -> Column | None:
-    pattern = operands[1]
+def like(call: SparkArguments) -> SparkColumn | None:
+    pattern = call.operands[1]
     if not pattern.constant:
         return None
     if pattern.value is None:
         return null(Type.BOOL)
     text = pattern.value if isinstance(pattern.value, str) else pattern.value.decode("latin-1")
-    return as_text(operands[0]).rlike(java_like(text))
+    return call.texts[0].rlike(java_like(text))
 
 
 def java_like(pattern: str) -> str:
@@ -177,15 +171,15 @@ def java_quote(text: str) -> str:
     return re.sub(r"[^\w]", lambda c: f"\\x{{{ord(c.group()):x}}}", text)
 
 
-def listed(operands: Operands) -> Column:
+def listed(call: SparkArguments) -> SparkColumn:
     """IN a long list of constants. The list is one text, which Spark parses and searches; a Column
     for each value would take one or more calls to the JVM.
     """
-    tested, members = operands
+    tested, members = call.operands
     nulls = ["NULL"] if members.value.has_null else []
     texts = [sql_text(value) for value in members.value.values]
     test = F.expr(f"v -> v IN ({', '.join([*texts, *nulls])})")
-    return F.call_function("exists", F.array(alike(tested, members.type)), test)
+    return F.call_function("exists", F.array(tested.alike(members.type)), test)
 
 
 def sql_text(value: Value) -> str:
@@ -203,60 +197,53 @@ def sql_text(value: Value) -> str:
             return f"CAST(X'{str(value).encode().hex()}' AS STRING)"
 
 
-def shifted(operands: Operands, signs: tuple[int, ...], type: Type) -> Column:
+def membership(call: SparkArguments) -> SparkColumn:
+    tested, *items = call.unified
+    return tested.isin(*items)
+
+
+def added(signs: tuple[int, ...], call: SparkArguments) -> SparkColumn:
     """The Column of x + y, x - y or -x."""
-    columns = [alike(o, type) for o in operands]
-    if len(columns) == 1:
-        return -columns[0]
-    return columns[0] + columns[1] if signs[1] > 0 else columns[0] - columns[1]
+    first, *others = call.alike
+    if not others:
+        return -first
+    return first + others[0] if signs[1] > 0 else first - others[0]
 
 
-def by_role(role: roles.Role | None, operands: Operands, type: Type) -> Column | None:
-    """The Column of an operator; None for a role that has no native form."""
-    match role:
-        case roles.Conjunction() | roles.Disjunction():
-            combine = operator.and_ if isinstance(role, roles.Conjunction) else operator.or_
-            return reduce(combine, (alike(o, Type.BOOL) for o in operands))
-        case roles.Negation():
-            return ~alike(operands[0], Type.BOOL)
-        case roles.Comparator():
-            return COMPARED[role](*unified(operands))
+BY_ROLE: Mapping[type, SparkScalar] = {
+    roles.Conjunction: lambda call: reduce(operator.and_, call.alike),
+    roles.Disjunction: lambda call: reduce(operator.or_, call.alike),
+    roles.Negation: lambda call: ~call.alike[0],
+    roles.Multiplication: lambda call: reduce(operator.mul, call.alike),
+    roles.Quotient: quotient,
+    roles.FloorDivision: floor_divide,
+    roles.Remainder: floor_modulo,
+    roles.Magnitude: lambda call: F.abs(call.alike[0]),
+    roles.BitComplement: lambda call: F.bitwise_not(call.alike[0]),
+    roles.ShiftLeft: shift_left,
+    roles.ShiftRight: shift_right,
+    roles.Narrowing: narrow,
+    roles.AddressMask: mask,
+    roles.Membership: membership,
+    roles.ListMembership: listed,
+    roles.TextPattern: like,
+    roles.NullTest: lambda call: call.columns[0].isNull(),
+    roles.Coalescing: lambda call: F.coalesce(*call.alike),
+}
+
+
+def spark_form(function: Scalar) -> SparkScalar | None:
+    """The Spark form of a function, which it declares or its role has; None: there is none."""
+    match function.role:
+        case _ if function.spark is not None:
+            return function.spark
+        case roles.Comparator() as compared:
+            return lambda call: COMPARED[compared](*call.unified)
         case roles.Addition(signs):
-            return shifted(operands, signs, type)
-        case roles.Multiplication():
-            return reduce(operator.mul, (alike(o, type) for o in operands))
-        case roles.Quotient():
-            return quotient(operands)
-        case roles.FloorDivision():
-            return floor_divide(operands)
-        case roles.Remainder():
-            return floor_modulo(operands)
-        case roles.Magnitude():
-            return F.abs(alike(operands[0], type))
+            return partial(added, signs)
         case roles.BitOperation(symbol):
-            return BITS[symbol](*(alike(o, type) for o in operands))
-        case roles.BitComplement():
-            return F.bitwise_not(alike(operands[0], type))
-        case roles.ShiftLeft():
-            return shift_left(operands)
-        case roles.ShiftRight():
-            return shift_right(operands)
-        case roles.Narrowing():
-            return narrow(operands)
-        case roles.AddressMask():
-            return mask(operands)
-        case roles.Membership():
-            tested, *items = unified(operands)
-            return tested.isin(*items)
-        case roles.ListMembership():
-            return listed(operands)
-        case roles.TextPattern():
-            return like(operands)
-        case roles.NullTest():
-            return operands[0].column.isNull()
-        case roles.Coalescing():
-            return F.coalesce(*(alike(o, type) for o in operands))
+            return lambda call: BITS[symbol](*call.alike)
         case roles.SlicePart(part):
-            return slice_column(part, operands)
-        case _:
-            return None
+            return partial(slice_column, part)
+        case role:
+            return BY_ROLE.get(type(role))

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import INTERFACE, LAYERS
 from terascope.execute.watch_list import read_watch_list
+from terascope.functions.spark_form import Operand
 from terascope.physical.job import SourceRead
 from terascope.plan import rel as algebra
 from terascope.plan.evaluate import Parameters
@@ -30,7 +31,7 @@ from terascope.plan.rel import IFACE, Join, JoinKind, Lookup, Merge, Project, Ra
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.frame import Frame, place, project, table_frame
 from terascope.spark.catalyst.grouping import aggregate_frame
-from terascope.spark.catalyst.operands import Operand, alike, number
+from terascope.spark.catalyst.operands import number
 from terascope.spark.catalyst.running import running_frame
 from terascope.spark.catalyst.windows import window_frame
 from terascope.types import Type, unify
@@ -148,7 +149,7 @@ def merge_frame(rel: Merge, sources: list[Frame]) -> Frame:
     frames = []
     for source in sources:
         given = zip(source.columns.values(), source.fields, rel.fields, strict=True)
-        columns = [alike(Operand(column, have.type), want.type) for column, have, want in given]
+        columns = [Operand(column, have.type).alike(want.type) for column, have, want in given]
         frames.append(project(source.df, columns, rel.fields).df)
     return Frame(reduce(DataFrame.union, frames), rel.fields)
 

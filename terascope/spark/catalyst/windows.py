@@ -16,9 +16,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from terascope.functions.slices import SliceVector, parse_slices
+from terascope.functions.spark_form import SparkArguments
 from terascope.plan.rel import WEND, WSTART, Slices, Sliding, Window, WindowSpec
 from terascope.spark.catalyst.frame import Frame, project
-from terascope.spark.catalyst.operands import Operands, number
+from terascope.spark.catalyst.operands import number
 
 CHUNK = 1 << 16
 """The numbers in one array of `windows_between`."""
@@ -92,9 +93,9 @@ def windows_between(df: DataFrame, spec: WindowSpec) -> DataFrame:
     return each.filter(F.col(STARTS).between(first, last)).select(STARTS, ENDS)
 
 
-def slice_column(part: Part, operands: Operands) -> Column | None:
+def slice_column(part: Part, call: SparkArguments) -> Column | None:
     """The start or the end of the slice of a time, or whether it is no gap."""
-    time, text = operands
+    time, text = call.operands
     if not text.constant or text.value is None:
         return None
     vector = parse_slices(str(text.value))
