@@ -8,11 +8,11 @@ only when all of it is there, so that results of an earlier run are never half o
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
 from terascope.connectors.base import ReadReport
@@ -50,23 +50,18 @@ def staged(directory: Path, mode: int = PRIVATE) -> Iterator[Path]:
     """
     created = make_directory(directory, mode)
     try:
-        with temporary_folder(directory) as staging:
+        with as_mistake(OutputError, f"cannot write to '{directory}'"):
+            made = TemporaryDirectory(
+                prefix=".terascope-", dir=directory, ignore_cleanup_errors=True
+            )
+        with made as name:
+            staging = Path(name)
             yield staging
             set_modes(staging, mode)
             move_into_place(staging, directory)
     finally:
         if created and not any(directory.iterdir()):
             directory.rmdir()
-
-
-@contextmanager
-def temporary_folder(directory: Path) -> Iterator[Path]:
-    with as_mistake(OutputError, f"cannot write to '{directory}'"):
-        folder = Path(tempfile.mkdtemp(prefix=".terascope-", dir=directory))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_directory(directory: Path, mode: int = PRIVATE) -> bool:
@@ -158,10 +153,9 @@ def manifest(compiled: Compiled, query: str, reports: Mapping[str, ReadReport]) 
     plan = compiled.plan
     streams = streams_below(plan, query)
     sources = [interface_entry(compiled, n, reports) for n in interfaces_below(plan, streams)]
-    malformed: dict[str, int] = {}
+    malformed: Counter[str] = Counter()
     for source in sources:
-        for why, count in source["malformed"].items():
-            malformed[why] = malformed.get(why, 0) + count
+        malformed.update(source["malformed"])
     return {
         "terascope": VERSION,
         "query": query,
@@ -184,15 +178,12 @@ def manifest(compiled: Compiled, query: str, reports: Mapping[str, ReadReport]) 
 
 
 def column_entries(compiled: Compiled, query: str) -> list[dict[str, Any]]:
-    orders = compiled.orders[query]
     entries: list[dict[str, Any]] = []
     for field in compiled.plan[query].rel.visible:
         entry: dict[str, Any] = {"name": field.name, "type": field.type.label}
-        known = orders.get(field.name)
-        if known is not None:
-            entry["order"] = known.slope.trend.value
-            entry["strict"] = known.slope.strict
-            entry["disorder"] = known.slope.band
+        if (known := compiled.orders[query].get(field.name)) is not None:
+            slope = known.slope
+            entry |= {"order": slope.trend.value, "strict": slope.strict, "disorder": slope.band}
             entry["clock"] = known.clock
         entries.append(entry)
     return entries

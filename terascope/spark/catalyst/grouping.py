@@ -190,22 +190,16 @@ def with_empty(
 ) -> Frame:
     """Also a row for each window, or epoch, between the first and the last that has no tuple."""
     if isinstance(spec, str):
-        start = end = 0
         # An epoch n is the window [n, n+1) of windows that stand next to each other.
-        spec, shift = Sliding(1, 1), F.lit(1)
+        spec, names = Sliding(1, 1), [STARTS]
     else:
         sources = [e.name if isinstance(e, Col) else name for name, e in rel.keys]
-        start, end = sources.index(WSTART), sources.index(WEND)
-        shift = None
-    starts = F.col(place(start))
-    ends = starts + shift if shift is not None else F.col(place(end))
-    present = frame.df.select(starts.alias(STARTS), ends.alias(ENDS))
-    missing = windows_between(present, spec).join(present.select(STARTS), STARTS, "left_anti")
+        names = [{WSTART: STARTS, WEND: ENDS}[name] for name in sources]
+    present = frame.df.select(F.col(place(names.index(STARTS))).alias(STARTS))
+    missing = windows_between(present, spec).join(present, STARTS, "left_anti")
     values = [literal(empty_value(a), a.call.type) for a in arguments]
-    keys = [F.col(STARTS)] if shift is not None else [F.col(STARTS), F.col(ENDS)]
-    if start > end:
-        keys.reverse()
-    return Frame(frame.df.union(project(missing, [*keys, *values], rel.fields).df), rel.fields)
+    empty = project(missing, [*map(F.col, names), *values], rel.fields)
+    return Frame(frame.df.union(empty.df), rel.fields)
 
 
 def in_two_steps(rel: Aggregate) -> tuple[Aggregate, Aggregate, list[Expr]] | None:

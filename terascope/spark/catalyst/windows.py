@@ -67,7 +67,7 @@ def sliding_ends(start: Column, end: Column, range_: int, slide: int) -> Column:
 
 
 def windows_between(df: DataFrame, spec: WindowSpec) -> DataFrame:
-    """All windows from the first to the last among `df`'s columns STARTS and ENDS."""
+    """All windows from the first to the last whose start is in `df`'s column STARTS."""
     first, last, n = F.col("first"), F.col("last"), F.col("n")
     match spec:
         case Sliding(range_, slide):
