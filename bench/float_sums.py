@@ -23,7 +23,7 @@ from bench.harness import made_once
 from bench.start import tree_seconds
 
 if TYPE_CHECKING:
-    from terascope.spark.api import DataFrame, SparkSession
+    from terascope.spark.session import DataFrame, SparkSession
 
 ROWS = (1_000_000, 4_000_000, 16_000_000)
 FEW, ROWS_EACH = 100, 10

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from terascope.execute.results.result_files import Format
-    from terascope.spark.api import DataFrame, SparkSession
     from terascope.spark.run import SparkResult
+    from terascope.spark.session import DataFrame, SparkSession
 
 SHOWN = 20
 SMALL = 100_000
@@ -119,7 +119,7 @@ class Result:
     @cached_property
     def dataframe(self) -> DataFrame:
         """The rows in their order, as a Spark DataFrame, addresses as text."""
-        from terascope.spark.api import readable_frame
+        from terascope.spark.write import readable_frame
 
         return readable_frame(self.held, self.fields)
 

@@ -55,7 +55,7 @@ from terascope.streams import (
 
 if TYPE_CHECKING:
     from terascope.execute.low_level import Progress
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
     from terascope.spark.stream.runner import Runner
     from terascope.streaming.heartbeat import BatchReport
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from terascope.physical.job import Job
     from terascope.physical.settings import Destination
     from terascope.running import RunningSet, StreamFormat
-    from terascope.spark.api import DataFrame, SparkSession
+    from terascope.spark.session import DataFrame, SparkSession
     from terascope.streaming.heartbeat import BatchReport
 
 PARTS: Final = ".parts"
@@ -215,8 +215,13 @@ class Session:
         if self._spark is not None and self._forget_dead_spark():
             self._results.clear()  # what they had in Spark is gone with it
         if self._spark is None:
-            from terascope.spark.api import running_session, silence_mistakes
-            from terascope.spark.session import adopt_session, open_session, stream_settings
+            from terascope.spark.session import (
+                adopt_session,
+                open_session,
+                running_session,
+                silence_mistakes,
+                stream_settings,
+            )
 
             silence_mistakes()
             # Whoever has started Spark in this process, that is the one to use, and not to stop.
@@ -239,7 +244,7 @@ class Session:
     def _running_spark(self) -> SparkSession | None:
         """The Spark that is running already, for this session or for others in this process."""
         if self._spark is None and self._given is None and "pyspark" in sys.modules:
-            from terascope.spark.api import running_session
+            from terascope.spark.session import running_session
 
             return running_session()
         return self._spark or self._given

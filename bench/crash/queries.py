@@ -16,7 +16,7 @@ from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 QUERIES: Final = """
 QUERY senders: SELECT tb, srcIP, COUNT(*) AS packets, SUM(len) AS bytes

@@ -24,7 +24,7 @@ from bench.experiment import Figures
 from bench.streams.usage import cpu_seconds
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 EPOCH = re.compile(r"DIV\(time, (\d+)\)")
 BENEATH = "SELECT DIV(time"

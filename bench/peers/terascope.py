@@ -12,7 +12,7 @@ from bench.workload import Pair, Queries, Workload
 from terascope.sharing.windows import Mode
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from bench.shapes.axes import AXES, MOST_POWER, Axis, measured, power
 from bench.shapes.captures import missing
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 RUNS = 3
 STREAM_RUNS = 1

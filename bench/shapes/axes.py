@@ -23,7 +23,7 @@ from bench.shapes.sets import KINDS, many
 from bench.shapes.streaming import run_stream
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 Made: TypeAlias = tuple[str, str]
 """The text of a set and its source."""

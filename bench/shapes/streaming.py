@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bench.streams.streamed import Feed, Streamed
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 TASKS = 2
 SELDOM = 3600.0

@@ -18,7 +18,7 @@ from bench.shared.sets import TUPLES
 
 if TYPE_CHECKING:
     import terascope
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 
 @dataclass(frozen=True)

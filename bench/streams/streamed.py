@@ -24,7 +24,7 @@ from terascope.pipeline import compile_set
 from terascope.session import Session
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 CHECKPOINT = "_checkpoint"
 PATIENCE_SECONDS = 1800.0

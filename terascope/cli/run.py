@@ -286,7 +286,7 @@ def running_tasks(session: Session) -> tuple[int, int] | None:
     """How far Spark is, once it runs."""
     if not session.has_spark:
         return None
-    from terascope.spark.api import tasks
+    from terascope.spark.session import tasks
 
     return tasks(session.spark)
 

@@ -26,7 +26,7 @@ from terascope.traffic.trace import GenerateReport, generate
 from terascope.units import NANOSECONDS, readable_bytes, readable_moment
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 RATE = 1500.0
 DURATION = 120.0

@@ -17,7 +17,6 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
 from terascope.connectors.base import ReadReport, Split, arrow_type
@@ -40,7 +39,7 @@ from terascope.physical.delivery import Target
 from terascope.physical.job import SourceRead
 from terascope.physical.splits import bundles
 from terascope.plan.rel import Field
-from terascope.spark.catalyst.frame import Frame, place, schema_of, spark_type
+from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.mistakes import in_worker
 from terascope.spark.passing import (
     OUTGOING,
@@ -83,10 +82,11 @@ class SparkBatchEngine:
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> SparkPass:
         sent = ReportFilter.of(leftovers, self.tasks)
         high = {number for number, target in reading.targets.items() if target.high}
-        if is_remote() or high - sent.leftovers:
-            rows = source_frame(self.spark, reading, self.tasks)
-            return frame_pass(self.spark, rows, sent, self.kept)
         made = tuple(native_bundles(reading, self.tasks))
+        if is_remote() or high - sent.leftovers:
+            tasks = [partial(low_batches, reading, bundle) for bundle in made]
+            rows = task_frame(self.spark, tasks, OUTGOING)
+            return frame_pass(self.spark, rows, sent, self.kept)
         numbers = self.spark.sparkContext.parallelize(range(len(made)), max(1, len(made)))
 
         def low_tasks(numbers: Iterable[int]) -> Iterator[Outgoing]:
@@ -172,18 +172,10 @@ def unpacked(
                 yield pa.RecordBatch.from_arrays(columns, names)
 
 
-def source_frame(spark: SparkSession, reading: SourceRead | NativeRead, tasks: int) -> DataFrame:
-    """The tuples of a read with `#meta` rows, or its low level's output; not computed yet."""
-    if isinstance(reading, NativeRead):
-        native = [partial(low_batches, reading, one) for one in native_bundles(reading, tasks)]
-        return task_frame(spark, native, OUTGOING)
-    plain = [partial(read_bundle, reading, splits) for splits in bundles(reading.splits, tasks)]
-    return task_frame(spark, plain, read_schema(reading))
-
-
-def read_schema(read: SourceRead) -> T.StructType:
-    fields = [T.StructField(place(i), spark_type(c.type)) for i, c in enumerate(read.columns)]
-    return T.StructType([*fields, T.StructField(META, T.StringType())])
+def source_frame(spark: SparkSession, read: SourceRead, tasks: int) -> DataFrame:
+    """The tuples of a read, with `#meta` rows; not computed yet."""
+    plain = [partial(read_bundle, read, splits) for splits in bundles(read.splits, tasks)]
+    return task_frame(spark, plain, schema_of(read.columns).add(META, "string"))
 
 
 def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:

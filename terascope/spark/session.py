@@ -2,13 +2,15 @@
 
 In: a master URL or none. Out: a quiet SparkSession with ANSI arithmetic, UTC, Arrow and a shuffle
 sized for the machine; or one clear line when there is no Java. `adopt_session` makes a sibling of a
-session that the user opened, with Terascope's SQL settings, and leaves the user's alone.
+session that the user opened, with Terascope's SQL settings, and leaves the user's alone. Only
+terascope.spark imports pyspark; other modules find the types of sessions and DataFrames here.
 """
 
 from __future__ import annotations
 
 import atexit
 import importlib.util
+import logging
 import os
 import re
 import secrets
@@ -25,7 +27,9 @@ from uuid import uuid4
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame as DataFrame
+from pyspark.sql import SparkSession as SparkSession
 
 from terascope.config import machine_memory
 from terascope.spark import class_archive
@@ -127,14 +131,12 @@ def open_session(
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     log = folder / "spark.log"
     chosen = {**default_settings(master, folder), **(settings or {})}
-    builder = SparkSession.builder.master(master).appName(app_name)
+    builder = SparkSession.builder.master(master).appName(app_name).config(map=chosen)
     if master.startswith("local"):
         # Whoever connects to the driver or to an executor on this machine must know a secret. It is
         # not among the arguments of a process, which everybody may read. A cluster has its own.
         builder = builder.config("spark.authenticate", "true")
         builder = builder.config("spark.authenticate.secret", secrets.token_hex(32))
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
     try:
         home = java_home()
         with launch_environment(home):
@@ -171,9 +173,7 @@ def start_java(settings: dict[str, str], home: Path | None, folder: Path, log: P
             options.append(class_archive.archive_options(java))
             class_archive.make_later(java)
     settings[JAVA_OPTIONS] = " ".join(option for option in options if option)
-    conf = SparkConf(loadDefaults=False)
-    for key, value in settings.items():
-        conf.set(key, value)
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     launch: Any = launch_gateway  # has no type hints
     with log.open("ab") as said:
         gateway = launch(conf, {"stdout": said, "stderr": said, "umask": 0o077})
@@ -211,6 +211,35 @@ def adopt_session(session: SparkSession) -> SparkSession:
     for key, value in SQL_SETTINGS.items():
         ours.conf.set(key, value)
     return ours
+
+
+def silence_mistakes() -> None:
+    """Stop PySpark from writing every exception to stderr as JSON: Terascope reports each once."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # So does py4j, for every connection to a JVM that is gone, to its own logger and to the root.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(is_not_py4j)
+
+
+def is_not_py4j(record: logging.LogRecord) -> bool:
+    """Whether a log record is not from py4j."""
+    return "py4j" not in Path(record.pathname).parts
+
+
+def running_session() -> SparkSession | None:
+    """The Spark that is already running in this process."""
+    return SparkSession.getActiveSession()
+
+
+def tasks(spark: SparkSession) -> tuple[int, int] | None:
+    """The tasks of the running stages that are done, and all of them."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    if not known:
+        return None
+    return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
 
 
 def is_alive(session: SparkSession) -> bool:

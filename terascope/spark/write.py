@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
@@ -37,11 +37,11 @@ from terascope.kernels.merge.payload import pack_tuples, unpack_tuples
 from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
+from terascope.spark.catalyst.casts import wide_number, written_address
 from terascope.spark.catalyst.frame import place, schema_of
 from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.mistakes import in_worker, translating
-
-__all__ = ["Format", "preview", "to_arrow_table", "write_output", "write_text"]
+from terascope.types import Type
 
 CHUNK = "chunk binary, rows bigint"
 TOLD = "told string"
@@ -115,6 +115,24 @@ def preview(df: DataFrame, fields: Sequence[Field], rows: int) -> pa.Table:
         for i, field in enumerate(fields)
     ]
     return readable_table(columns, fields)
+
+
+def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
+    """The same rows in the same order, with addresses as text and WIDE as the numbers they are:
+    decimals of 20 digits, as Spark reads unsigned integers of 64 bits.
+    """
+    if not any(f.type.is_address or f.type is Type.WIDE for f in fields):
+        return df
+
+    def readable(column: Column, type: Type) -> Column:
+        if type.is_address:
+            return written_address(column)
+        return wide_number(column) if type is Type.WIDE else column
+
+    # PySpark looks columns up by name, and takes a dot in one for a field of a struct.
+    plain = df.toDF(*(place(i) for i in range(len(fields))))
+    shown = (readable(F.col(place(i)), f.type).alias(f.name) for i, f in enumerate(fields))
+    return plain.select(*shown)
 
 
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:

@@ -24,7 +24,7 @@ from bench.shapes.plain import run_set
 from bench.shapes.streaming import run_stream
 
 if TYPE_CHECKING:
-    from terascope.spark.api import SparkSession
+    from terascope.spark.session import SparkSession
 
 pytestmark = pytest.mark.bench
 

@@ -18,7 +18,7 @@ from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
 from terascope.execute.merge import Merging
 from terascope.execute.results.parts import PartWriter
-from terascope.execute.results.result_files import sorted_table, write_table
+from terascope.execute.results.result_files import Format, sorted_table, write_table
 from terascope.functions.aggregates.extremes import MIN_FLOAT
 from terascope.functions.base import ValueMistake
 from terascope.functions.slots import COUNT, SUM_INT
@@ -35,7 +35,7 @@ from terascope.spark.catalyst.relations import sort_column
 from terascope.spark.engine import merged_batches, unpacked
 from terascope.spark.mistakes import in_worker, translating
 from terascope.spark.passing import OUTGOING
-from terascope.spark.write import TOLD, Format, Writing, write_output
+from terascope.spark.write import TOLD, Writing, write_output
 from terascope.types import INT_MAX, Type, parse_ip
 
 pytestmark = pytest.mark.spark

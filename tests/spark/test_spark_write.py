@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.diagnostic import OutputError
+from terascope.execute.results.result_files import Format
 from terascope.functions.base import Value, ValueMistake
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import spark_type
-from terascope.spark.write import Format, preview, to_arrow_table, write_output
+from terascope.spark.write import preview, to_arrow_table, write_output
 from terascope.types import INT_MIN, Type, parse_ip
 
 pytestmark = pytest.mark.spark

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.aggregates.float_sums import FLOAT_TOTAL
-from terascope.functions.base import ValueMistake
+from terascope.functions.base import Value, ValueMistake
 from terascope.functions.members import Members
 from terascope.functions.spark_form import Operand, SparkArguments
 from terascope.plan.evaluate import Parameters, compile_expr, constant_value
@@ -70,18 +70,17 @@ class Translator:
         return cast(Column, Operand(self.column(expr), expr.type).alike(type))
 
     def translate(self, expr: Expr) -> Translated:
-        folded = self.fold(expr)
-        if folded is not None:
-            return folded
+        is_known, value = self.constant(expr)
         match expr:
             case Col(name):
                 return Translated(self.scope[name])
-            case Bound(value=int(value)):
-                return Translated(changing(value))
+            case Bound(value=int(bound)):
+                return Translated(changing(bound))
             case Lit(value=Members()):
                 return Translated(null(Type.NULL))  # a function of a list takes the constant itself
             case Lit() | Param():
-                value = constant_value(expr, self.parameters)
+                return Translated(literal(value, expr.type))
+            case _ if is_known:
                 return Translated(literal(value, expr.type))
             case Call():
                 return self.call(expr)
@@ -92,25 +91,20 @@ class Translator:
             case _:
                 assert_never(expr)
 
-    def fold(self, expr: Expr) -> Translated | None:
-        """A constant expression as its value. An expression that fails is left in place, because a
-        CASE may never evaluate it.
+    def constant(self, expr: Expr) -> tuple[bool, Value]:
+        """Whether an expression has one value for all rows, and that value. One that fails is left
+        in place, because a CASE may never evaluate it.
         """
-        if isinstance(expr, Lit | Param | Col) or not is_constant(expr):
-            return None
+        if not is_constant(expr):
+            return False, None
         try:
-            return Translated(literal(constant_value(expr, self.parameters), expr.type))
+            return True, constant_value(expr, self.parameters)
         except ValueMistake:
-            return None
+            return False, None
 
     def operand(self, expr: Expr) -> tuple[Operand, bool]:
         translated = self.translate(expr)
-        try:
-            constant = is_constant(expr)
-            value = constant_value(expr, self.parameters) if constant else None
-        except ValueMistake:
-            constant, value = False, None
-        return Operand(translated.column, expr.type, constant, value), translated.native
+        return Operand(translated.column, expr.type, *self.constant(expr)), translated.native
 
     def call(self, expr: Call) -> Translated:
         pairs = [self.operand(arg) for arg in expr.args]

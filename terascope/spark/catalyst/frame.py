@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type
 
+from terascope.connectors.base import Column as SourceColumn
 from terascope.connectors.base import arrow_type
 from terascope.plan.rel import Field
 from terascope.types import Type
@@ -68,7 +69,7 @@ def table_frame(spark: SparkSession, table: pa.Table, fields: Sequence[Field]) -
     return Frame(df, tuple(fields))
 
 
-def schema_of(fields: Iterable[Field]) -> T.StructType:
+def schema_of(fields: Iterable[Field | SourceColumn]) -> T.StructType:
     return T.StructType(
         [T.StructField(place(i), spark_type(f.type), True) for i, f in enumerate(fields)]
     )

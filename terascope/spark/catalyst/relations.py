@@ -73,7 +73,10 @@ def frame_of(rel: Rel, context: Context) -> Frame:
             predicate = context.translator(source).typed(rel.predicate, Type.BOOL)
             return Frame(source.df.filter(predicate), source.fields)
         case Project():
-            return project_frame(rel, frame_of(rel.source, context), context)
+            source = frame_of(rel.source, context)
+            translator = context.translator(source)
+            columns = [translator.typed(expr, expr.type) for _, expr in rel.items]
+            return project(source.df, columns, rel.fields)
         case algebra.Window():
             return window_frame(rel, frame_of(rel.source, context))
         case algebra.Aggregate():
@@ -115,12 +118,6 @@ def read_frame(rel: Scan, interfaces: list[str], context: Context) -> Frame:
         for f in rel.columns
     ]
     return project(df, [columns[name] for name in names], rel.fields)
-
-
-def project_frame(rel: Project, source: Frame, context: Context) -> Frame:
-    translator = context.translator(source)
-    columns = [translator.typed(expr, expr.type) for _, expr in rel.items]
-    return project(source.df, columns, rel.fields)
 
 
 def rank_frame(rel: Rank, source: Frame, context: Context) -> Frame:
