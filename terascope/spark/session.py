@@ -130,7 +130,7 @@ def open_session(
     folder = Path(tempfile.mkdtemp(prefix="terascope-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     log = folder / "spark.log"
-    chosen = {**default_settings(master, folder), **(settings or {})}
+    chosen: dict[str, Any] = {**default_settings(master, folder), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(app_name).config(map=chosen)
     if master.startswith("local"):
         # Whoever connects to the driver or to an executor on this machine must know a secret. It is
