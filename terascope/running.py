@@ -388,7 +388,7 @@ def open_running(
     folder = RunFolder.of(Path(checkpoint))
     states = StateFolder(folder.state)
     given = dict(compiled.bindings.parameters)
-    windows = WindowPlans.of(folder.path, states.newest() is not None)
+    windows = WindowPlans.of(folder.path)
 
     def planned() -> StreamPlan:
         """The plan with the parameter values of the checkpoint, and their changes."""

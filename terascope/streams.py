@@ -142,7 +142,7 @@ def planned_stream(
     compiled = compiled.showing([] if before is None else before.shown)
     own = {stream.name: stream.text for stream in compiled.plan}
     changed = compiled.changed(changes_of(before, compiled.plan))
-    known = windows or WindowPlans(unwritten=before is not None)
+    known = windows or WindowPlans()
 
     def planned() -> StreamPlan:
         job, split = changed.job_and_split(live=True, in_force=known.in_force)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from terascope.analysis.order import FINENESS
 from terascope.connectors.arrival import TICKS_NS, is_arrival
@@ -104,16 +103,10 @@ class Beginning:
                 pending[segment.stream] += segment.length
         portion = portion_of(state)
         return Beginning(
-            {name: tuple(map(closed_column, limits)) for name, limits in state.closed.items()},
+            {name: tuple(limits) for name, limits in state.closed.items()},
             {key: one.until for key, one in state.streams.items() if one.until is not None},
             frozenset(key for key, length in pending.items() if length > portion),
         )
-
-
-def closed_column(told: Sequence[Any]) -> ClosedColumn:
-    """A closed column from a state, also of a version that did not name streams."""
-    column, value, *more = told
-    return column, value, more[0] if more else "", bool(more[1:] and more[1])
 
 
 def owned_epochs(

@@ -93,7 +93,7 @@ class PlainRun:
     ) -> None:
         folder = RunFolder.of(settings.checkpoint)
         before = StateFolder(folder.state).newest()
-        self.windows = WindowPlans.of(folder.path, before is not None)
+        self.windows = WindowPlans.of(folder.path)
         plan = planned_stream(compiled, before, self.windows)
         self.reports: list[BatchReport] = []
         self._plan = compiled.optimized

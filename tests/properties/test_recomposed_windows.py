@@ -8,7 +8,6 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +24,6 @@ from terascope.sharing.compositions import Composition, marked, recomposed
 from terascope.sharing.slices import Periodic, composed, composed_panes
 from terascope.sharing.windows import Cluster
 from terascope.spark.stream.runner import StreamRun
-from terascope.streaming.replan.window_plans import WINDOWS, WindowPlans
 from terascope.streaming.state.state import StateFolder
 from terascope.streams import could_go_on
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
@@ -143,37 +141,6 @@ def test_answers_do_not_depend_on_compositions_or_kills(seed: int, tmp_path: Pat
             run.close()
     assert changes > 1
     assert_answers(expected(made), tmp_path / "out")
-
-
-def test_a_checkpoint_without_compositions_goes_on(tmp_path: Path) -> None:
-    """Versions that did not write compositions down planned every run for assumed traffic."""
-    made = made_set(tmp_path, random.Random(1))
-    running, log = settings(tmp_path, random.Random(1)), OffsetLog()
-    fresh = PlainRun(made, settings(tmp_path / "fresh", random.Random(1)), OffsetLog())
-    fresh.close()
-    with (
-        patch.object(WindowPlans, "of", lambda folder, has_state: WindowPlans(unwritten=True)),
-        patch.object(WindowPlans, "save", lambda plans, folder: None),
-    ):
-        older = PlainRun(made, running, log)
-        for _ in range(4):
-            older.step()
-        older.close()
-    windows = older.runner.folder.path / WINDOWS
-    assert not windows.exists()
-    assert clusters(older) != clusters(fresh), "this version would compose them for a sample"
-    newer = PlainRun(made, running, log)
-    assert clusters(newer) == clusters(older), "slices that are open are of these"
-    while newer.step():
-        pass
-    assert newer.ended
-    newer.close()
-    assert windows.exists(), "from now on they are written down"
-    assert_answers(expected(made), tmp_path / "out")
-
-
-def clusters(run: PlainRun) -> dict[str, set[Cluster]]:
-    return {key: set(made.clusters) for key, made in run.windows.known.items()}
 
 
 JUMPING = {

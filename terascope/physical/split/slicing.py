@@ -55,18 +55,16 @@ Known: TypeAlias = Callable[[SliceFamily], TupleTraffic | None]
 """The measured traffic of a family."""
 
 
-InForce: TypeAlias = Callable[[SliceFamily, frozenset[Periodic], TupleTraffic], Composition | None]
+InForce: TypeAlias = Callable[[SliceFamily, frozenset[Periodic]], Composition | None]
 """The composition of a family's windows in a running stream; None: the stream has no such family
-yet. The traffic is the assumed traffic of the family."""
+yet."""
 
 
 def nothing_known(_: SliceFamily) -> TupleTraffic | None:
     return None
 
 
-def nothing_in_force(
-    _: SliceFamily, __: frozenset[Periodic], ___: TupleTraffic
-) -> Composition | None:
+def nothing_in_force(_: SliceFamily, __: frozenset[Periodic]) -> Composition | None:
     return None
 
 
@@ -138,7 +136,7 @@ class Slicing:
     def is_open(self, family: SliceFamily) -> bool:
         """Whether a family has several possible compositions and none is in force."""
         windows = frozenset(self.asked[family])
-        running = self.in_force(family, windows, self.traffic_of(family))
+        running = self.in_force(family, windows)
         return len(windows) > 1 and running is None
 
     def decide(self) -> None:
@@ -161,9 +159,8 @@ class Slicing:
         )
 
     def composition(self, family: SliceFamily, windows: frozenset[Periodic]) -> Composition:
-        traffic = self.traffic_of(family)
-        running = self.in_force(family, windows, traffic)
-        return running or first_composition(share(windows, traffic, mode=self.mode))
+        running = self.in_force(family, windows)
+        return running or first_composition(share(windows, self.traffic_of(family), mode=self.mode))
 
     def knowing(self, traffic: Known) -> Slicing:
         """The same windows, decided again with the present knowledge."""

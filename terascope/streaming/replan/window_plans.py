@@ -23,7 +23,7 @@ from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import keys_of_family, tuples_of_family
 from terascope.physical.stream.windows import released_by_start
 from terascope.plan.plan import reads
-from terascope.sharing.compositions import Composition, first_composition, for_windows
+from terascope.sharing.compositions import Composition, for_windows
 from terascope.sharing.slices import Periodic
 from terascope.sharing.windows import (
     Cluster,
@@ -31,7 +31,6 @@ from terascope.sharing.windows import (
     TupleTraffic,
     Uniform,
     fitted,
-    share,
     ungrouped,
 )
 from terascope.streaming.state.runs import put
@@ -59,36 +58,30 @@ class WindowPlans:
     """The compositions, by the key of a family."""
     latest: dict[str, TupleTraffic] = field(default_factory=dict)
     """The last measured traffic of each family."""
-    unwritten: bool = False
-    """Whether the checkpoint is of a version that did not save compositions: they are those of the
-    assumed traffic."""
     clock: Callable[[], float] = time.time
 
     @staticmethod
-    def of(folder: Path, has_state: bool) -> WindowPlans:
-        """The saved compositions of a run. `has_state`: it resumes from a checkpoint."""
+    def of(folder: Path) -> WindowPlans:
+        """The saved compositions of a run."""
         try:
             told = json.loads((folder / WINDOWS).read_bytes())
         except FileNotFoundError:
-            return WindowPlans(unwritten=has_state)
+            return WindowPlans()
         known = {key: composition_of(one) for key, one in told.items()}
         latest = {key: one["latest"] for key, one in told.items() if one["latest"] is not None}
         return WindowPlans(known, {key: traffic_of(one) for key, one in latest.items()})
 
-    def in_force(
-        self, family: SliceFamily, windows: frozenset[Periodic], guessed: TupleTraffic
-    ) -> Composition | None:
+    def in_force(self, family: SliceFamily, windows: frozenset[Periodic]) -> Composition | None:
         """The composition of a family, whose windows may have changed."""
         before = self.known.get(family_key(family))
-        if before is not None:
-            latest = self.latest.get(family_key(family), before.traffic)
-            return for_windows(before, windows, latest, self.clock())
-        return first_composition(share(windows, guessed)) if self.unwritten else None
+        if before is None:
+            return None
+        latest = self.latest.get(family_key(family), before.traffic)
+        return for_windows(before, windows, latest, self.clock())
 
     def learn(self, slicing: Slicing) -> None:
         """Put the compositions of a planned set in force."""
         now = self.clock()
-        self.unwritten = False
         self.known = {
             family_key(family): planned(made, now) for family, made in slicing.compositions.items()
         }

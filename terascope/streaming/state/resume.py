@@ -19,13 +19,10 @@ from terascope.analysis.release import complete_below
 from terascope.analysis.retention import epoch_retention_bounds, retention_bounds
 from terascope.analysis.watermarks import Watermarks
 from terascope.diagnostic import OutputError
-from terascope.functions.aggregates.float_sums import FLOAT_TOTAL, FloatSum
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.physical.stream.windows import released_by_start
-from terascope.plan.expr import Call
-from terascope.plan.expr import walk as walk_expr
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
 from terascope.streaming.closing import furthest
@@ -33,10 +30,7 @@ from terascope.streaming.partners import streams_below
 from terascope.streaming.state.state import StreamProgress, StreamState
 from terascope.streaming.state.tiers import base_stream
 from terascope.streaming.stored_rows import ALIVE_STREAM
-from terascope.types import Type
 
-ROUNDED_SUM: Final = "sum_float("
-"""The start of the text of a slot in which earlier versions summed FLOATs."""
 FURTHEST: Final = 1 << 62
 
 
@@ -112,19 +106,6 @@ def relations_of(name: str, plan: StreamPlan) -> Iterator[Rel]:
         yield from walk(plan.trees.streams[stream])
 
 
-def sums_floats(name: str, plan: StreamPlan) -> bool:
-    """Whether a query is made of sums of FLOATs that tasks keep."""
-    for part in relations_of(name, plan):
-        calls = [call for _, call in part.aggs] if isinstance(part, Aggregate) else []
-        items = [item for _, item in part.items] if isinstance(part, Project) else []
-        made = (one for item in items for one in walk_expr(item))
-        if any(isinstance(call.function, FloatSum) for call in calls):
-            return True
-        if any(isinstance(one, Call) and one.function is FLOAT_TOTAL for one in made):
-            return True
-    return False
-
-
 def source_schemas(plan: StreamPlan) -> dict[str, Any]:
     """By interface: the columns that are read, with their declarations."""
     found: dict[str, dict[str, str]] = {}
@@ -153,20 +134,13 @@ def check_unchanged(
         for interface in now["interfaces"]:
             for column, was in before.schemas.get(interface, {}).items():
                 declared = schemas.get(interface, {}).get(column, was)
-                if (was, declared) == (Type.ULLONG.value, Type.WIDE.value):
-                    raise OutputError(
-                        f"query {name} is the one of the checkpoint, but an earlier version of"
-                        f" Terascope wrote it, which had 63 bits for column '{column}' of"
-                        f" '{interface}': give the query another name, or begin anew with another"
-                        " --checkpoint"
-                    )
                 if declared != was:
                     raise OutputError(
                         f"query {name} is the one of the checkpoint, but column '{column}' of"
                         f" '{interface}' was {was} and is {declared}{advice}"
                     )
         # A window that tumbles may have a key of its own, or be made of slices.
-        same_way = then["text"] != now["text"] or then.get("direct", now["direct"]) == now["direct"]
+        same_way = then["text"] != now["text"] or then["direct"] == now["direct"]
         if then["keys"] != now["keys"] and same_way:
             raise OutputError(
                 f"query {name} is the one of the checkpoint, but its keys were {then['keys']} and"
@@ -228,7 +202,6 @@ class StateMigration:
                 " checkpoint, because settings have changed; restore them, or begin anew with"
                 " another --checkpoint"
             )
-        self._check_float_sums(output)
         return True
 
     def _is_recomposed(self, key: str, output: StreamOutput) -> bool:
@@ -263,7 +236,7 @@ class StateMigration:
         """
         before, direct = self._before, output.low is not None
         progress, then = before.queries[output.name], before.texts[output.name]
-        if then.get("direct", direct) == direct:
+        if then["direct"] == direct:
             return progress
         made = self._from_windows(output) if direct else self._from_direct(output)
         if made is None:
@@ -301,7 +274,7 @@ class StateMigration:
         one = before.streams.get(stream.key)
         if one is None or stream.sliced is None or stream.sliced.scale == 1:
             return None
-        shift = 0 if then.get("by_start") else stream.sliced.scale
+        shift = 0 if then["by_start"] else stream.sliced.scale
         released = progress.bounds[0] if len(progress.bounds) == 1 else None
         if one.until is None:
             return StreamProgress() if released is None else None
@@ -309,17 +282,6 @@ class StateMigration:
         if released is None or released < closed + shift:
             return None
         return StreamProgress(until=one.until)
-
-    def _check_float_sums(self, output: StreamOutput) -> None:
-        """Refuse sums of FLOATs that were rounded tuple by tuple: they cannot be made exact."""
-        leaves = self._told[output.name]["leaves"]
-        held = [text for leaf in leaves for text in self._before.columns.get(leaf, ())]
-        if any(t.startswith(ROUNDED_SUM) for t in held) and sums_floats(output.name, self._plan):
-            raise OutputError(
-                f"query {output.name} sums FLOATs, and the checkpoint has sums of an earlier"
-                " version of Terascope, which were rounded as the tuples came; give the query"
-                " another name, or begin anew with another --checkpoint"
-            )
 
     def _new_stream(self, stream: LowStream) -> StreamProgress:
         """A new low-level stream has whole slices after the last slice with read tuples."""

@@ -25,6 +25,8 @@ from terascope.streaming.state.segments import Segment
 
 KEPT: Final = 3
 """The number of states that stay: the newest, and those that a repeated batch may start from."""
+VERSION: Final = 1
+"""The version of the form of a state."""
 
 
 @dataclass
@@ -117,6 +119,7 @@ class StreamState:
     """The state of a running set after a batch."""
 
     batch: int = -1
+    version: int = VERSION
     offset: Mapping[str, Any] | None = None
     """The offset at which the batch ended, in Spark's form."""
     destinations: int = 1
@@ -150,7 +153,17 @@ class StreamState:
 
     @staticmethod
     def of_text(text: str) -> StreamState:
+        """The state of a JSON text.
+
+        Raises:
+            OutputError: another version of Terascope wrote it.
+        """
         known = json.loads(text)
+        if known.get("version") != VERSION:
+            raise OutputError(
+                "another version of Terascope wrote the state of this checkpoint: begin anew with"
+                " another --checkpoint"
+            )
         known["seen"] = {name: Seen(**one) for name, one in known["seen"].items()}
         for which in ("streams", "queries"):
             known[which] = {name: StreamProgress(**one) for name, one in known[which].items()}
