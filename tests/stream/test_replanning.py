@@ -27,7 +27,7 @@ from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan import replanning
 from terascope.streaming.replan.families import AggregateFamily, families_of
 from terascope.streaming.replan.replanning import THREAD, Replanner, together
-from terascope.streaming.replan.samples import SampledPiece, TupleSample
+from terascope.streaming.replan.samples import TupleSample
 from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
@@ -184,7 +184,7 @@ def test_the_cost_of_a_planned_tree_is_what_its_plan_says(mode: Config) -> None:
     for statistics in (FIRST, SECOND):
         made = choosing(statistics, mode)
         found = decided("left", family.members, statistics, mode)
-        best, flat = (made.costs.cost(one, IDS) for one in (made.best(), PlannedSharing()))
+        best, flat = (made.cost(one, IDS) for one in (made.best(), PlannedSharing()))
         # Tables that nothing was decided about have all the memory they want.
         assert best == pytest.approx(min(3 * found.cost, flat))
         assert mode.tree_memory == 50_000 or best < flat
@@ -225,9 +225,9 @@ def test_costs_agree_with_plans_for_any_traffic(
     old = choosing(own, mode).best()
     if old.trees:
         found = decided("left", family_of(PAIRS).members, own, mode)
-        assert choosing(own, mode).costs.cost(old, IDS) == pytest.approx(3 * found.cost)
+        assert choosing(own, mode).cost(old, IDS) == pytest.approx(3 * found.cost)
     other = choosing(known(**dict(zip("abcd", after, strict=True))), mode)
-    assert other.costs.cost(old, IDS) > 0.8 * other.costs.cost(other.best(), IDS)
+    assert other.cost(old, IDS) > 0.8 * other.cost(other.best(), IDS)
 
 
 # ---- different conditions ------------------------------------------------------------------------
@@ -418,13 +418,13 @@ def test_slices_of_few_tuples_are_judged_together(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20))
 def test_slices_are_put_together_in_order_and_none_is_lost(sizes: list[int], least: int) -> None:
-    slices = [[SampledPiece(1.0, {}, size)] for size in sizes]
+    slices = [[TupleSample("f", 1.0, np.zeros(size, np.int64), {})] for size in sizes]
     enough, rest = together(slices, least)
     assert [one for some in enough for one in some] + rest == slices
     for some in enough:
-        assert sum(piece.count for (piece,) in some) >= least
-        assert sum(piece.count for (piece,) in some[:-1]) < least
-    assert sum(piece.count for (piece,) in rest) < least
+        assert sum(len(piece) for (piece,) in some) >= least
+        assert sum(len(piece) for (piece,) in some[:-1]) < least
+    assert sum(len(piece) for (piece,) in rest) < least
 
 
 def test_a_run_goes_on_with_the_trees_it_had(tmp_path: Path) -> None:

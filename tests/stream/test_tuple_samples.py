@@ -27,7 +27,6 @@ from terascope.streaming.replan.samples import (
     Sampler,
     SliceSamples,
     TupleSample,
-    pieces_of,
     statistics_of,
 )
 from terascope.types import Type
@@ -138,9 +137,9 @@ def test_a_sample_of_several_conditions_tells_who_takes_which_tuples(
     assert len(set(one.keys[show_expr(huge)][one.met[few]].tolist())) == len(
         {a for _, a in taken if 0 <= a < 3}
     )
-    (piece,) = [piece for _, piece in pieces_of(one)][:1]
-    assert piece.meeting([few]).count == piece.met[few].sum()
-    assert piece.meeting([few, most]).count == piece.count
+    (piece,) = list(one.pieces())[:1]
+    assert len(piece.meeting([few])) == piece.met[few].sum()
+    assert len(piece.meeting([few, most])) == len(piece)
 
 
 def test_traffic_is_told_for_any_conditions() -> None:
@@ -148,7 +147,7 @@ def test_traffic_is_told_for_any_conditions() -> None:
     keys = np.arange(4000, dtype=np.uint32)
     met = {"half": keys % 2 == 0, "quarter": keys % 4 == 1, "none": keys < 0}
     sample = TupleSample("f", 1.0, np.zeros(4000, np.int64), {"k": keys % 1000}, met)
-    pieces = [piece for _, piece in pieces_of(sample)]
+    pieces = list(sample.pieces())
     traffic = SampledTraffic([*pieces, *pieces])
     for conditions, tuples, groups in (
         ({"half"}, 2000, 500), ({"quarter"}, 1000, 250), ({"half", "quarter"}, 3000, 750),
@@ -228,8 +227,8 @@ def test_what_is_kept_of_a_slice_is_bounded() -> None:
         made.add([piece(1, np.arange(2000))])
     made.add([piece(2, np.arange(3))])
     (over,) = made.take_over()
-    assert 0 < sum(one.count for one in over) <= MOST_TUPLES
-    assert {one.count for one in over} == {2000}, "rather fewer pieces than less of each"
+    assert 0 < sum(len(one) for one in over) <= MOST_TUPLES
+    assert {len(one) for one in over} == {2000}, "rather fewer pieces than less of each"
 
 
 def test_tuples_of_a_slice_that_was_judged_are_passed_over() -> None:

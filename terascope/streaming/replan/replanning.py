@@ -29,7 +29,6 @@ from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan.families import AggregateFamily, families_of
 from terascope.streaming.replan.samples import (
     MOST_TUPLES,
-    SampledPiece,
     SampledTraffic,
     SliceSamples,
     TupleSample,
@@ -63,7 +62,7 @@ class Watched:
     read: SourceRead
     family: AggregateFamily
     samples: SliceSamples = field(default_factory=SliceSamples)
-    waiting: list[list[SampledPiece]] = field(default_factory=list)
+    waiting: list[list[TupleSample]] = field(default_factory=list)
     """Slices that are over and not judged yet."""
     found: Comparison | None = None
     """The comparison for the last judged slices, since the last change."""
@@ -71,7 +70,7 @@ class Watched:
     probes: int = 0
     """Probes since the present sharing was put in force."""
 
-    def wait(self, slices: Iterable[list[SampledPiece]], most: int) -> None:
+    def wait(self, slices: Iterable[list[TupleSample]], most: int) -> None:
         """Add slices that are over. Without time to judge them the oldest are dropped."""
         self.waiting += slices
         while tuples_of(self.waiting) > (most + 1) * MOST_TUPLES:
@@ -284,19 +283,19 @@ class Replanner:
         )
 
 
-def tuples_of(slices: Iterable[Sequence[SampledPiece]]) -> int:
+def tuples_of(slices: Iterable[Sequence[TupleSample]]) -> int:
     """The sampled tuples of some slices."""
-    return sum(piece.count for pieces in slices for piece in pieces)
+    return sum(len(piece) for pieces in slices for piece in pieces)
 
 
 def together(
-    slices: Sequence[list[SampledPiece]], least: int
-) -> tuple[list[list[list[SampledPiece]]], list[list[SampledPiece]]]:
+    slices: Sequence[list[TupleSample]], least: int
+) -> tuple[list[list[list[TupleSample]]], list[list[TupleSample]]]:
     """Neighbouring slices combined until they have enough tuples; and the last ones, which have too
     few.
     """
-    enough: list[list[list[SampledPiece]]] = []
-    rest: list[list[SampledPiece]] = []
+    enough: list[list[list[TupleSample]]] = []
+    rest: list[list[TupleSample]] = []
     for pieces in slices:
         rest = [*rest, pieces]
         if tuples_of(rest) >= least:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import expm1
 from typing import Final, TypeAlias
 
@@ -49,58 +49,83 @@ FAMILY, CHANCE = b"family", b"chance"
 
 
 @dataclass(frozen=True)
-class SampledPiece:
-    """A sample of the part of a slice that one task had in one batch."""
+class TupleSample:
+    """Some tuples of a family that one task read."""
 
+    family: str
     chance: float
+    """The probability that a tuple is in the sample."""
+    epochs: Ints
     keys: Mapping[str, Prints]
-    count: int
+    """By attribute, the hashes of the tuples' values."""
     met: Mapping[str, Flags] = field(default_factory=dict)
-    """The masks of conditions, as in a sample."""
+    """By condition, if the aggregations have several: the tuples that meet it."""
 
-    def meeting(self, conditions: Collection[str]) -> SampledPiece:
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def at(self, rows: Ints) -> TupleSample:
+        """The tuples at some places."""
+        keys = {name: vector[rows] for name, vector in self.keys.items()}
+        met = {name: flags[rows] for name, flags in self.met.items()}
+        return replace(self, epochs=self.epochs[rows], keys=keys, met=met)
+
+    def pieces(self) -> Iterator[TupleSample]:
+        """The tuples of each epoch."""
+        for epoch in np.unique(self.epochs):
+            yield self.at(np.flatnonzero(self.epochs == epoch))
+
+    def meeting(self, conditions: Collection[str]) -> TupleSample:
         """The tuples that meet one of some conditions."""
         if not self.met:
             return self
-        rows = np.flatnonzero(np.logical_or.reduce([self.met[name] for name in conditions]))
-        keys = {name: vector[rows] for name, vector in self.keys.items()}
-        return SampledPiece(self.chance, keys, len(rows))
+        masks = [self.met[name] for name in conditions]
+        return self.at(np.flatnonzero(np.logical_or.reduce(masks)))
 
+    def to_text(self) -> str:
+        met = {CONDITION + name: flags for name, flags in self.met.items()}
+        table = pa.table({EPOCH: self.epochs, **self.keys, **met})
+        table = table.replace_schema_metadata(
+            {FAMILY: self.family.encode(), CHANCE: json.dumps(self.chance).encode()}
+        )
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+        return base64.b64encode(sink.getvalue()).decode("ascii")
 
-def pieces_of(sample: TupleSample) -> Iterable[tuple[int, SampledPiece]]:
-    """The pieces of a sample, by epoch."""
-    for epoch in np.unique(sample.epochs):
-        rows = np.flatnonzero(sample.epochs == epoch)
-        keys = {name: vector[rows] for name, vector in sample.keys.items()}
-        met = {name: flags[rows] for name, flags in sample.met.items()}
-        yield int(epoch), SampledPiece(sample.chance, keys, len(rows), met)
+    @staticmethod
+    def of(text: str) -> TupleSample:
+        table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
+        vectors = {name: table.column(name).to_numpy() for name in table.column_names}
+        about = table.schema.metadata
+        chance = float(json.loads(about[CHANCE]))
+        asked = [name for name in vectors if name.startswith(CONDITION)]
+        met = {name.removeprefix(CONDITION): vectors.pop(name) for name in asked}
+        return TupleSample(about[FAMILY].decode(), chance, vectors.pop(EPOCH), vectors, met)
 
 
 @dataclass
 class SliceSamples:
-    """The sampled slices of one family."""
+    """The sampled slices of one family, each in pieces."""
 
-    _slices: dict[int, list[SampledPiece]] = field(default_factory=dict)
+    _slices: dict[int, list[TupleSample]] = field(default_factory=dict)
     _newest: int | None = None
     _over: int | None = None
     """The epoch up to which slices were taken."""
 
     def add(self, samples: Iterable[TupleSample]) -> None:
-        for sample in samples:
-            for epoch, piece in pieces_of(sample):
-                self._add(epoch, piece)
+        for piece in (piece for sample in samples for piece in sample.pieces()):
+            epoch = int(piece.epochs[0])
+            if self._over is not None and epoch <= self._over:
+                continue
+            self._newest = epoch if self._newest is None else max(self._newest, epoch)
+            pieces = self._slices.setdefault(epoch, [])
+            pieces.append(piece)
+            while len(pieces) > 1 and sum(map(len, pieces)) > MOST_TUPLES:
+                del pieces[::2]
 
-    def _add(self, epoch: int, piece: SampledPiece) -> None:
-        if self._over is not None and epoch <= self._over:
-            return
-        if self._newest is None or epoch > self._newest:
-            self._newest = epoch
-        pieces = self._slices.setdefault(epoch, [])
-        pieces.append(piece)
-        while len(pieces) > 1 and sum(one.count for one in pieces) > MOST_TUPLES:
-            del pieces[::2]
-
-    def take_over(self) -> list[list[SampledPiece]]:
+    def take_over(self) -> list[list[TupleSample]]:
         """Take the slices that are over, because tuples of a later one came; each once."""
         over = sorted(epoch for epoch in self._slices if epoch != self._newest)
         self._over = over[-1] if over else self._over
@@ -110,14 +135,11 @@ class SliceSamples:
 class SampledTraffic:
     """Statistics of some slices, from sampled pieces."""
 
-    def __init__(self, pieces: Sequence[SampledPiece]) -> None:
+    def __init__(self, pieces: Sequence[TupleSample]) -> None:
         self._pieces = pieces
         self._known: dict[frozenset[str], SampledStatistics] = {}
 
     def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
-        """Statistics of a piece for the tuples that meet one of some conditions, and the number of
-        pieces.
-        """
         found = self._known.get(conditions)
         if found is None:
             pieces = [piece.meeting(conditions) for piece in self._pieces]
@@ -125,14 +147,14 @@ class SampledTraffic:
         return found, found.epochs
 
 
-def statistics_of(pieces: Sequence[SampledPiece]) -> SampledStatistics:
+def statistics_of(pieces: Sequence[TupleSample]) -> SampledStatistics:
     """The statistics of a mean piece."""
     chance = min(piece.chance for piece in pieces)
     random = np.random.default_rng(1)
     kept = []
     for piece in pieces:  # as if all had been thinned alike
-        number = int(random.binomial(piece.count, chance / piece.chance))
-        kept.append(np.sort(random.choice(piece.count, number, replace=False)))
+        number = int(random.binomial(len(piece), chance / piece.chance))
+        kept.append(np.sort(random.choice(len(piece), number, replace=False)))
     counts = np.array([len(rows) for rows in kept])
     sampled = int(counts.sum())
     number = len(pieces)
@@ -161,47 +183,6 @@ def expected_count(mean: float, least: float) -> float:
     for _ in range(100):
         found = mean * -expm1(-found)
     return max(found, least)
-
-
-@dataclass(frozen=True)
-class TupleSample:
-    """Some tuples of a family that one task read."""
-
-    family: str
-    chance: float
-    """The probability that a tuple is in the sample."""
-    epochs: Ints
-    keys: Mapping[str, Prints]
-    """By attribute, the hashes of the tuples' values."""
-    met: Mapping[str, Flags] = field(default_factory=dict)
-    """By condition, if the aggregations have several: the tuples that meet it."""
-
-    def __len__(self) -> int:
-        return len(self.epochs)
-
-    def to_text(self) -> str:
-        """The sample as text."""
-        met = {CONDITION + name: flags for name, flags in self.met.items()}
-        table = pa.table({EPOCH: self.epochs, **self.keys, **met})
-        table = table.replace_schema_metadata(
-            {FAMILY: self.family.encode(), CHANCE: json.dumps(self.chance).encode()}
-        )
-        sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-            writer.write_table(table)
-        return base64.b64encode(sink.getvalue()).decode("ascii")
-
-    @staticmethod
-    def of(text: str) -> TupleSample:
-        """The sample of a text."""
-        table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
-        vectors = {name: table.column(name).to_numpy() for name in table.column_names}
-        about = table.schema.metadata
-        chance = float(json.loads(about[CHANCE]))
-        asked = [name for name in vectors if name.startswith(CONDITION)]
-        met = {name.removeprefix(CONDITION): vectors.pop(name) for name in asked}
-        return TupleSample(about[FAMILY].decode(), chance, vectors.pop(EPOCH), vectors, met)
 
 
 class Sampler:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 from terascope.config import Config
@@ -81,10 +80,6 @@ class Choosing:
     traffic: TrafficStatistics
     config: Config
 
-    @cached_property
-    def costs(self) -> SharingCosts:
-        return SharingCosts(self.family, self.traffic, self.config)
-
     def best(self) -> PlannedSharing:
         """The cheapest sharing, with and without shared tables, with and without admission
         predicates in trees.
@@ -97,7 +92,7 @@ class Choosing:
             for some in dict.fromkeys((tables, ()))
             for mixed in dict.fromkeys((self.family.is_mixed, False))
         ]
-        return min(found, key=lambda one: self.costs.cost(one, self.family.ids))
+        return min(found, key=lambda one: self.cost(one, self.family.ids))
 
     def tables(self) -> tuple[tuple[str, ...], ...]:
         """The members that share each table."""
@@ -117,10 +112,10 @@ class Choosing:
         admission predicates of some slots, and each of many groups is copied to every member.
         """
         unit = self.family.unit(places)
-        if not saves_lookups([(self.costs.tuples(unit.conditions), self.costs.takings(unit))]):
+        if not saves_lookups([(self.tuples(unit.conditions), self.takings(unit))]):
             return False
-        alone = sum(self.costs.alone_cost(self.family.unit([place])) for place in places)
-        return self.costs.alone_cost(unit) < alone
+        alone = sum(self.alone_cost(self.family.unit([place])) for place in places)
+        return self.alone_cost(unit) < alone
 
     def trees(self, tables: Sequence[Sequence[str]], mixed: bool) -> tuple[PlannedTree, ...]:
         """The trees that save anything. `mixed`: whether aggregations of different tuples may be
@@ -128,7 +123,7 @@ class Choosing:
         """
         units = {unit.query.name: unit for unit in self.family.units(tables)}
         queries = [unit.query for unit in units.values()]
-        statistics = UnitStatistics(units, self.costs, mixed)
+        statistics = UnitStatistics(units, self, mixed)
         decided = decide_trees(self.read, queries, statistics, self.config)
         made = (self.tree([units[q.name] for q in some], one.tree) for some, one, _ in decided)
         return tuple(one for one in made if one is not None)
@@ -136,8 +131,8 @@ class Choosing:
     def tree(self, units: Sequence[Unit], tree: Tree) -> PlannedTree | None:
         """A tree of some tables; None: it saves nothing, or a node would have too many slots."""
         statistics, _ = self.traffic.of(conditions_of(units))
-        alone = sum(self.costs.alone_cost(unit) for unit in units)
-        cost = self.costs.tree_cost(tree, units) + sum(map(self.costs.slots_cost, units))
+        alone = sum(self.alone_cost(unit) for unit in units)
+        cost = self.tree_cost(tree, units) + sum(map(self.slots_cost, units))
         if cost >= alone:
             return None
         whole = tuple(node.buckets >= statistics.groups(node.attributes) for node in tree.nodes)
@@ -146,6 +141,57 @@ class Choosing:
         low = LowPlan((), (), queries)
         return None if with_tree(low, queries, made, self.config.tree_leaves) is None else made
 
+    # ---- costs
+
+    def tuples(self, conditions: frozenset[str]) -> float:
+        statistics, pieces = self.traffic.of(conditions)
+        return statistics.tuples * pieces
+
+    def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
+        """The cost of members that share nothing with other members."""
+        every = self.family.units(shared.tables)
+        units = {unit.id: unit for unit in every if unit.id in members}
+        shared, found = shared.among(members), 0.0
+        for one in shared.trees:
+            some = [units.pop(name) for name in one.units]
+            found += self.tree_cost(one.tree, some) + sum(map(self.slots_cost, some))
+        return found + sum(map(self.alone_cost, units.values()))
+
+    def alone_cost(self, unit: Unit) -> float:
+        """The cost of a table of tuples without children; it grows as needed."""
+        statistics, _ = self.traffic.of(conditions_of([unit]))
+        alone = flat_tree((unit.asked,))
+        alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
+        return self.tree_cost(alone, [unit]) + self.slots_cost(unit)
+
+    def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
+        """The cost of the look-ups of a tree. A table is assumed to have its planned size, although
+        a table with all the memory it needs may grow beyond that.
+        """
+        statistics, pieces = self.traffic.of(conditions_of(units))
+        queries = [unit.asked for unit in units]
+        if self.config.share_trees == "operations":
+            return pieces * operations_of(tree, queries, statistics, self.config)
+        return pieces * time_of(tree, queries, statistics)
+
+    def slots_cost(self, unit: Unit) -> float:
+        """The cost of the slots beyond look-ups, where slots have admission predicates."""
+        if len(unit.conditions) == 1 or self.config.share_trees == "operations":
+            return 0.0
+        takings = self.takings(unit)
+        own = sum(taking.slots_ns for taking in takings)
+        views = VIEW_NS * sum(self.groups(unit.asked.attributes, one) for one in unit.asking)
+        return masked_ns(self.tuples(unit.conditions), takings) + views - own
+
+    def groups(self, attributes: frozenset[str], condition: str) -> float:
+        """The groups of the tuples that meet a condition, in all pieces."""
+        statistics, pieces = self.traffic.of(frozenset({condition}))
+        return statistics.groups(attributes) * pieces
+
+    def takings(self, unit: Unit) -> list[Taking]:
+        pairs = zip(unit.members, unit.asking, strict=True)
+        return [Taking(self.tuples(frozenset({one})), len(q.slots)) for q, one in pairs]
+
 
 @dataclass(frozen=True)
 class UnitStatistics:
@@ -153,19 +199,19 @@ class UnitStatistics:
 
     units: Mapping[str, Unit]
     """The tables, by the name of the aggregation that has the table."""
-    costs: SharingCosts
+    choosing: Choosing
     mixed: bool
 
     def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
         if not self.mixed:
             return {}
         units = {query.name: self.units[query.name] for query in queries}
-        total = max(1.0, self.costs.tuples(conditions_of(units.values())))
-        return {n: self.costs.tuples(unit.conditions) / total for n, unit in units.items()}
+        total = max(1.0, self.choosing.tuples(conditions_of(units.values())))
+        return {n: self.choosing.tuples(unit.conditions) / total for n, unit in units.items()}
 
     def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
         units = [self.units[query.name] for query in queries]
-        return self.costs.traffic.of(conditions_of(units))[0]
+        return self.choosing.traffic.of(conditions_of(units))[0]
 
 
 @dataclass(frozen=True)
@@ -219,8 +265,7 @@ def compared(
     before, best = (present or PlannedSharing()).of(family), choosing.best()
     parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
     costs = {
-        part: CostChange(choosing.costs.cost(before, part), choosing.costs.cost(best, part))
-        for part in parts
+        part: CostChange(choosing.cost(before, part), choosing.cost(best, part)) for part in parts
     }
     return Comparison(before, best, costs)
 
@@ -242,64 +287,6 @@ class TrafficStatistics(Protocol):
         """Statistics of a piece for the tuples that meet one of some conditions, and the number of
         pieces.
         """
-
-
-@dataclass(frozen=True)
-class SharingCosts:
-    """The costs of one family."""
-
-    family: AggregateFamily
-    traffic: TrafficStatistics
-    config: Config
-
-    def tuples(self, conditions: frozenset[str]) -> float:
-        statistics, pieces = self.traffic.of(conditions)
-        return statistics.tuples * pieces
-
-    def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
-        """The cost of members that share nothing with other members."""
-        every = self.family.units(shared.tables)
-        units = {unit.id: unit for unit in every if unit.id in members}
-        shared, found = shared.among(members), 0.0
-        for one in shared.trees:
-            some = [units.pop(name) for name in one.units]
-            found += self.tree_cost(one.tree, some) + sum(map(self.slots_cost, some))
-        return found + sum(map(self.alone_cost, units.values()))
-
-    def alone_cost(self, unit: Unit) -> float:
-        """The cost of a table of tuples without children; it grows as needed."""
-        statistics, _ = self.traffic.of(conditions_of([unit]))
-        alone = flat_tree((unit.asked,))
-        alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
-        return self.tree_cost(alone, [unit]) + self.slots_cost(unit)
-
-    def tree_cost(self, tree: Tree, units: Sequence[Unit]) -> float:
-        """The cost of the look-ups of a tree. A table is assumed to have its planned size, although
-        a table with all the memory it needs may grow beyond that.
-        """
-        statistics, pieces = self.traffic.of(conditions_of(units))
-        queries = [unit.asked for unit in units]
-        if self.config.share_trees == "operations":
-            return pieces * operations_of(tree, queries, statistics, self.config)
-        return pieces * time_of(tree, queries, statistics)
-
-    def slots_cost(self, unit: Unit) -> float:
-        """The cost of the slots beyond look-ups, where slots have admission predicates."""
-        if len(unit.conditions) == 1 or self.config.share_trees == "operations":
-            return 0.0
-        takings = self.takings(unit)
-        own = sum(taking.slots_ns for taking in takings)
-        views = VIEW_NS * sum(self.groups(unit.asked.attributes, one) for one in unit.asking)
-        return masked_ns(self.tuples(unit.conditions), takings) + views - own
-
-    def groups(self, attributes: frozenset[str], condition: str) -> float:
-        """The groups of the tuples that meet a condition, in all pieces."""
-        statistics, pieces = self.traffic.of(frozenset({condition}))
-        return statistics.groups(attributes) * pieces
-
-    def takings(self, unit: Unit) -> list[Taking]:
-        pairs = zip(unit.members, unit.asking, strict=True)
-        return [Taking(self.tuples(frozenset({one})), len(q.slots)) for q, one in pairs]
 
 
 def operations_of(

@@ -27,7 +27,6 @@ from terascope.sharing.compositions import Composition, for_windows
 from terascope.sharing.slices import Periodic
 from terascope.sharing.windows import (
     Cluster,
-    Groups,
     TupleTraffic,
     Uniform,
     fitted,
@@ -228,12 +227,14 @@ def composition_of(told: Mapping[str, Any]) -> Composition:
 
 
 def traffic_to_json(traffic: TupleTraffic) -> dict[str, Any]:
-    groups = groups_to_json(traffic.groups)
+    """The groups of traffic without keys are None: there is one."""
+    groups = traffic.groups.most if isinstance(traffic.groups, Uniform) else None
     return {"rate": traffic.rate, "measured": traffic.known, "groups": groups}
 
 
 def traffic_of(told: Mapping[str, Any]) -> TupleTraffic:
-    return TupleTraffic(told["rate"], groups_of(told["groups"]), told["measured"])
+    groups = ungrouped if told["groups"] is None else Uniform(told["groups"])
+    return TupleTraffic(told["rate"], groups, told["measured"])
 
 
 def cluster_to_json(cluster: Cluster) -> dict[str, Any]:
@@ -244,16 +245,3 @@ def cluster_to_json(cluster: Cluster) -> dict[str, Any]:
 def cluster_of(told: Mapping[str, Any]) -> Cluster:
     windows = tuple(Periodic(*one) for one in told["windows"])
     return Cluster(windows, parse_slices(told["slices"]), told["own"])
-
-
-def groups_to_json(groups: Groups) -> float | str | None:
-    """The number of groups; None: one, because there are no keys."""
-    if not isinstance(groups, Uniform):
-        return None
-    return "unlimited" if math.isinf(groups.most) else groups.most
-
-
-def groups_of(told: float | str | None) -> Groups:
-    if told is None:
-        return ungrouped
-    return Uniform(math.inf if isinstance(told, str) else told)
