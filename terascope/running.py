@@ -34,7 +34,7 @@ from terascope.operate.control_requests import (
     rows_folder,
 )
 from terascope.operate.notices import Notices
-from terascope.operate.reporting import Reporter, Supervised
+from terascope.operate.reporting import Reporter
 from terascope.operate.server import StatusServer
 from terascope.operate.status import Status
 from terascope.operate.subscription import Subscription
@@ -103,7 +103,7 @@ class RunningSet:
         self._callback = callback
         self._sink: CallbackSink | None = None
         self._notices = Notices()
-        self._supervised = Supervised()
+        self._supervised = reporter.facts.run
         self._stop = threading.Event()
         self._done_batch = False
         self.runner = make(self._batch)
@@ -202,7 +202,12 @@ class RunningSet:
                 if tries > MOST_RESTARTS or self._stop.is_set():
                     raise
                 cause = self._cause(problem)
-                self._supervised = Supervised("restarting", self._supervised.restarts + 1, cause)
+                self._supervised = replace(
+                    self._supervised,
+                    state="restarting",
+                    restarts=self._supervised.restarts + 1,
+                    last_error=cause,
+                )
                 again = f"starts again in {pause:g} s from its checkpoint"
                 self._say(f"the stream failed and {again}: {cause}")
                 if self._stop.wait(pause):

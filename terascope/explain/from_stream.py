@@ -22,7 +22,7 @@ from terascope.pipeline import Compiled
 from terascope.plan.expr import columns_of
 from terascope.plan.rel import Aggregate, SourceField
 from terascope.plan.show import show_expr
-from terascope.streaming.replan.families import families_of
+from terascope.streaming.replan.tree_plans import families_of
 
 
 def picture_of_stream(compiled: Compiled, title: str) -> Picture:

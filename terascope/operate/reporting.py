@@ -2,8 +2,10 @@
 
 In: the plan of a stream, a `BatchReport` after every micro-batch, the states of the links. Out: a
 `Status`, made anew at every request. No engine is needed: tests make the reports themselves. The
-memory of the run is what /proc counts for the driver, which is this process and the JVM it started,
-and for the workers, which are the other processes that descend from them.
+work of the low level is added up from the counters of heartbeats, which also say when each operator
+passed them on (dissertation 4.6). The memory of the run is what /proc counts for the driver, which
+is this process and the JVM it started, and for the workers, which are the other processes that
+descend from them.
 """
 
 from __future__ import annotations
@@ -14,21 +16,110 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import LinkState
-from terascope.operate.low_report import LowReporter
 from terascope.operate.query_report import QueryReporter, store_status
 from terascope.operate.source_report import Pulse, RunFacts, SourceReporter, ordered_columns
-from terascope.operate.status import RunStatus, State, Status, StoreStatus
-from terascope.physical.stream.plan import StreamPlan
-from terascope.streaming.heartbeat import BatchReport
+from terascope.operate.status import (
+    LowStatus,
+    OperatorStatus,
+    RunStatus,
+    Status,
+    StoreStatus,
+    Trace,
+)
+from terascope.physical.operators import Measure, measures_from, summed
+from terascope.physical.stream.plan import LowStream, StreamPlan
+from terascope.streaming.heartbeat import BatchReport, Heartbeat
 from terascope.streaming.late import late_keys
 from terascope.streaming.state.state import StreamState as BatchState
 from terascope.units import NANOSECONDS
+
+KEPT_TRACES: Final = 16
+TRACES_A_BATCH: Final = 4
+AT_WORK: Final = ("low level", "slice store")
+"""The hops between which a task read its tuples."""
+
+
+class LowReporter:
+    """Adds up the counters of heartbeats."""
+
+    def __init__(
+        self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """`readers`: by low-level stream, the queries above it."""
+        self._done: dict[str, Counter[str]] = {}
+        """By low-level stream: its counters, and the nanoseconds of its tasks, for all their
+        queries together."""
+        self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
+        self._measures: dict[str, Measure] = {}
+        self.follow(streams, readers)
+
+    def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
+        """Report on another set; streams that stay keep their counters."""
+        self._streams = tuple(streams)
+        self._readers = readers
+        self._done = {stream.name: self._done.get(stream.name, Counter()) for stream in streams}
+
+    def ingest(self, report: BatchReport) -> None:
+        """Ingest the heartbeats of a batch."""
+        for beat in report.beats:
+            self._add(beat)
+        self._measures = summed([self._measures, *map(measures_from, report.measures)])
+        for beat in report.beats[:TRACES_A_BATCH]:
+            hops = (*beat.hops, *report.hops)
+            sources = ", ".join(sorted(beat.interfaces))
+            self._traces.append(Trace(f"{report.batch}-{beat.task}", sources, hops))
+
+    def _add(self, beat: Heartbeat) -> None:
+        counters = beat.counters
+        self._measures = summed([self._measures, measures_from(counters.get("measures", {}))])
+        times = dict(beat.hops)
+        seconds = times.get(AT_WORK[1], 0.0) - times.get(AT_WORK[0], 0.0)
+        for place, name in enumerate(beat.queries):
+            if name in self._done:
+                done = {kind: counters[kind][place] for kind in ("passed", "evicted", "partials")}
+                done |= {"tuples": counters["tuples"], "ns": round(max(0.0, seconds) * NANOSECONDS)}
+                self._done[name].update(done)
+
+    def status(self, report: BatchReport | None) -> tuple[LowStatus, ...]:
+        """All low-level streams."""
+        segments = () if report is None else report.state.segments
+        found = []
+        for stream in self._streams:
+            done = self._done[stream.name]
+            groups = sum(s.rows for s in segments if s.stream == stream.key and s.kind == "groups")
+            found.append(
+                LowStatus(
+                    stream.name,
+                    self._readers.get(stream.name, ()),
+                    done["tuples"],
+                    done["passed"],
+                    done["passed"] / max(1, done["tuples"]),
+                    groups,
+                    done["evicted"],
+                    done["partials"],
+                    done["ns"] / max(1, done["tuples"]),
+                )
+            )
+        return tuple(found)
+
+    @property
+    def operators(self) -> tuple[OperatorStatus, ...]:
+        """The figures of every operator of a task, in the order of first reports."""
+        return tuple(
+            OperatorStatus(name=name, **asdict(one)) for name, one in self._measures.items()
+        )
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The last traces, newest last."""
+        return tuple(self._traces)
+
 
 SPAN_SECONDS: Final = 10.0
 """The number of last seconds over which rates are computed."""
@@ -113,17 +204,6 @@ class Rates:
         return {name: count / seconds for name, count in total.items()}
 
 
-@dataclass(frozen=True)
-class Supervised:
-    """The state of the process, as the supervisor sees it."""
-
-    state: State = "starting"
-    restarts: int = 0
-    last_error: str | None = None
-    batch: int = -1
-    """The last completed batch, in this process or an earlier one."""
-
-
 class Reporter:
     """Ingests the report of every batch and makes statuses; thread-safe."""
 
@@ -135,7 +215,7 @@ class Reporter:
         memory: Callable[[], tuple[int, int]] = memory_now,
     ) -> None:
         """`memory`: bytes of the driver and of its workers."""
-        self._facts = facts
+        self.facts = facts
         self._clock = clock
         self._memory = memory
         self._lock = threading.Lock()
@@ -150,13 +230,13 @@ class Reporter:
     def _follow(self, plan: StreamPlan) -> None:
         self._plan = plan
         kinds = {i.name: i.kind for read in plan.job.reads for i in read.interfaces}
-        self._queries = QueryReporter(plan, self._facts)
+        self._queries = QueryReporter(plan, self.facts)
         streams = {
             query: frozenset(stream.key for stream in leaves) | late_keys(plan, query)
             for query, leaves in self._queries.leaves.items()
         }
         self._sources = SourceReporter(
-            ordered_columns(plan), kinds, self._facts, self._pulse, streams
+            ordered_columns(plan), kinds, self.facts, self._pulse, streams
         )
         readers = {
             stream.name: tuple(q for q, leaves in self._queries.leaves.items() if stream in leaves)
@@ -188,14 +268,16 @@ class Reporter:
 
     def status(
         self,
-        supervised: Supervised,
+        run: RunStatus,
         links: Sequence[LinkState] = (),
         rows: Mapping[str, int] | None = None,
     ) -> Status:
-        """The status now. `rows`: by query, all rows that were emitted so far."""
+        """The status now. `run`: the state of the process, as its supervisor sees it; `rows`: by
+        query, all rows that were emitted so far.
+        """
         with self._lock:
             now = self._clock()
-            report, plan, facts = self._report, self._plan, self._facts
+            report, plan, facts = self._report, self._plan, self.facts
             now_ns = self._present(now, report)
             rates = self._rates.at(now)
             known = {link.name: link for link in links}
@@ -211,7 +293,7 @@ class Reporter:
             )
             state = self._resumed if report is None else report.state
             return Status(
-                self._run(supervised, report, now, now_ns),
+                self._run(run, report, now, now_ns),
                 sources,
                 queries,
                 StoreStatus() if state is None else store_status(state),
@@ -224,22 +306,19 @@ class Reporter:
     def _present(self, now: float, report: BatchReport | None) -> int:
         """The present of the run: in a replay, the time in the trace."""
         seen = 0 if report is None else report.offset.now_ns
-        return max(seen, round(now * NANOSECONDS)) if self._facts.live else seen
+        return max(seen, round(now * NANOSECONDS)) if self.facts.live else seen
 
     def _run(
-        self, supervised: Supervised, report: BatchReport | None, now: float, now_ns: int
+        self, run: RunStatus, report: BatchReport | None, now: float, now_ns: int
     ) -> RunStatus:
         driver, workers = self._memory()
         # Workers on other machines are not among our processes: they report their memory.
         reported = [] if report is None else [beat.memory_bytes for beat in report.beats]
         return replace(
-            self._facts.run,
-            batch=supervised.batch if report is None else report.batch,
+            run,
+            batch=run.batch if report is None else report.batch,
             batch_seconds=0.0 if report is None else report.seconds,
-            state=supervised.state,
             updated=now,
-            restarts=supervised.restarts,
-            last_error=supervised.last_error,
             now_ns=now_ns,
             driver_memory_bytes=driver,
             worker_memory_bytes=max([workers, *reported]),

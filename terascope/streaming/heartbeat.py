@@ -57,12 +57,6 @@ class Watch:
 
     def see(self, batch: pa.RecordBatch, interface: str) -> None:
         began = time.thread_time_ns()
-        self._see(batch, interface)
-        if self._sampler is not None:
-            self._sampler.see(batch)
-        self.cost_ns += time.thread_time_ns() - began
-
-    def _see(self, batch: pa.RecordBatch, interface: str) -> None:
         report = self.interfaces.setdefault(interface, InterfaceReport())
         smallest: dict[str, SliceValue] = {}
         largest: dict[str, SliceValue] = {}
@@ -76,6 +70,20 @@ class Watch:
             keep(report.largest, {name: largest[name]}, max)
             keep(report.disorder, {name: behind}, max)
         self._late.see(batch, interface, smallest, largest, report)
+        if self._sampler is not None:
+            self._sampler.see(batch)
+        self.cost_ns += time.thread_time_ns() - began
+
+    def add(self, reports: Reports) -> None:
+        """Add the counters of readers to the reports of their interfaces."""
+        began = time.thread_time_ns()
+        for name, report in reports.items():
+            one = self.interfaces.setdefault(name, InterfaceReport())
+            one.tuples, one.bytes = report.tuples, report.bytes_read
+            one.malformed = dict(report.malformed)
+            one.skipped_bytes = sum(report.skipped.values())
+            one.files = report.files
+        self.cost_ns += time.thread_time_ns() - began
 
     def samples(self) -> Iterator[str]:
         """The samples of the tuples, as text."""
@@ -84,10 +92,6 @@ class Watch:
         texts = [sample.to_text() for sample in samples]
         self.cost_ns += time.thread_time_ns() - began
         yield from texts
-
-    def close(self) -> Iterator[tuple[str, str]]:
-        """Close the files of late tuples, and report each."""
-        yield from self._late.close()
 
 
 def column_ends(
@@ -128,28 +132,6 @@ class Heartbeat:
     read: str = ""
     """The name of the source read that the task works for."""
 
-    @staticmethod
-    def of(
-        task: int,
-        reports: Reports,
-        watch: Watch,
-        counters: dict[str, Any],
-        queries: Sequence[str],
-        hops: Sequence[tuple[str, float]],
-        memory_bytes: int,
-    ) -> Heartbeat:
-        began = time.thread_time_ns()
-        for name, report in reports.items():
-            one = watch.interfaces.setdefault(name, InterfaceReport())
-            one.tuples, one.bytes = report.tuples, report.bytes_read
-            one.malformed = dict(report.malformed)
-            one.skipped_bytes = sum(report.skipped.values())
-            one.files = report.files
-        cost = watch.cost_ns + time.thread_time_ns() - began
-        return Heartbeat(
-            task, watch.interfaces, counters, list(queries), list(hops), memory_bytes, cost
-        )
-
     def to_text(self) -> str:
         return json.dumps(self, default=vars)
 
@@ -177,9 +159,9 @@ class BatchReport:
     heartbeat_ns: int = 0
     """The processor time of the driver for ingesting the heartbeats."""
     samples: list[TupleSample] = field(default_factory=list)
+    """The samples of the tasks."""
     measures: list[dict[str, Any]] = field(default_factory=list)
     """The figures of the operators of each closing task."""
-    """The samples of the tasks."""
 
     @property
     def heartbeat_seconds(self) -> float:

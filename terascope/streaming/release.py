@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.release import Release, ReleasePart, complete_below
 from terascope.analysis.watermarks import Watermarks
 from terascope.execute.results.parts import Part
+from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import StoredJoin, StreamOutput
 from terascope.physical.stream.row_pipelines import RowPipelines
@@ -25,7 +26,7 @@ from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.build import FALSE, call, conjunction, disjunction
 from terascope.plan.expr import Bound, Col, Expr
 from terascope.plan.rel import WEND, Aggregate, Filter, PlanMistake, Rel, inputs, with_inputs
-from terascope.streaming.context import HighLevel, Report, RunContext, StreamEngine
+from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
 from terascope.streaming.state.tiers import BUILT_AT_ONCE
@@ -41,8 +42,6 @@ from terascope.streaming.tasks.work import (
     DuePipelines,
     DueRange,
     DueWork,
-    StoredWork,
-    fits,
 )
 from terascope.types import Type
 
@@ -94,7 +93,7 @@ class Releasing:
         computed: list[Waiting] = []
         for members in together(waiting):
             made = self._due(members)
-            if made is None or not fits(made, self._context.sink.memory_bytes):
+            if made is None or MEMORY_SHARE * made.bytes > self._context.sink.memory_bytes:
                 computed += members  # of placement "spark", or too large: `StreamOutput.when_large`
             elif made.bytes:  # nothing is made of nothing
                 due.append(made)
@@ -168,9 +167,9 @@ class Releasing:
         plan = self._context.plan
         if not computed:
             return []
-        high = self._high_level(self._state.segments)
+        high = self._context.high_level(self._engine, self._state, self._state.segments)
         # Rows without an order are released at once: only new segments are read.
-        fresh = self._high_level(self._fresh)
+        fresh = self._context.high_level(self._engine, self._state, self._fresh)
         queries = []
         for output, bounds in computed:
             assert output.release is not None
@@ -180,9 +179,6 @@ class Releasing:
                 trees = released(trees, output.release, bounds)
             queries.append((fresh if at_once else high).query(output, trees, self._context.sink))
         return self._engine.write(queries)
-
-    def _high_level(self, segments: Sequence[Segment]) -> HighLevel:
-        return self._context.high_level(self._engine, self._state, segments)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
         """The range to release for each part of a query's release; None: nothing."""
@@ -214,7 +210,7 @@ class Releasing:
         if complete is None or complete is ALL:
             return None
         if context.present.get(rel, (None, None))[0] != complete:
-            high = self._high_level(self._state.segments)
+            high = context.high_level(self._engine, self._state, self._state.segments)
             last = high.last(full, name, complete, context.plan.trees.streams)
             context.present[rel] = complete, last
         return context.present[rel][1]
@@ -235,7 +231,7 @@ def run_due(
 ) -> list[Report]:
     """Run work on stored rows, each piece in a task of its own."""
     stored = context.stored_rows(state)
-    tasks = [StoredWork(one, stored, context.sink) for one in work]
+    tasks = [partial(one.run, stored, context.sink) for one in work]
     return engine.run_tasks(tasks) if tasks else []
 
 

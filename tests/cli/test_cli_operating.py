@@ -53,6 +53,7 @@ def faked(tmp_path: Path) -> Iterator[Faked]:
             "flows.gsql",
             str(tmp_path / "state"),
             str(tmp_path / "results"),
+            streams={"talkers": str(stream.folder)},
             parameters={
                 "threshold": Declared("UINT", "100"),
                 "victim": Declared("IP", "10.0.0.1"),

@@ -11,9 +11,8 @@ import pytest
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import LinkOffset, LinkState, Offset
 from terascope.operate.causes import causes
-from terascope.operate.moments import moment_ns
-from terascope.operate.query_report import covered
-from terascope.operate.reporting import Process, Rates, Reporter, Supervised, used_memory
+from terascope.operate.query_report import covered, moment_ns
+from terascope.operate.reporting import Process, Rates, Reporter, used_memory
 from terascope.operate.source_report import RunFacts
 from terascope.operate.status import RunStatus, Status
 from terascope.physical.stream.plan import StreamPlan
@@ -125,7 +124,7 @@ class Driven:
         return report
 
     def status(self, *links: LinkState, rows: dict[str, int] | None = None) -> Status:
-        return self.reporter.status(Supervised("running"), links, rows)
+        return self.reporter.status(replace(self.reporter.facts.run, state="running"), links, rows)
 
 
 def heard(tuples: int, first: float, last: float, **more: int) -> InterfaceReport:
@@ -355,13 +354,15 @@ def test_after_a_restart_the_checkpoint_is_known_before_the_first_batch(plan: St
 def test_the_run_itself(plan: StreamPlan) -> None:
     run = Driven(plan)
     run.run(1, {}, {"eth0": 1, "eth1": 1})
-    told = run.reporter.status(Supervised("restarting", 2, "disk full", 41)).run
+    failed = replace(
+        run.reporter.facts.run, state="restarting", restarts=2, last_error="disk full", batch=41
+    )
+    told = run.reporter.status(failed).run
     assert (told.state, told.restarts, told.last_error) == ("restarting", 2, "disk full")
     assert (told.batch, told.batch_seconds) == (0, 0.5)
     assert (told.driver_memory_bytes, told.worker_memory_bytes) == (1000, 77)
     assert run.status().parameters == {"least": "3"}
-    fresh = Driven(plan).reporter.status(Supervised("running", batch=41)).run
-    assert fresh.batch == 41
+    assert Driven(plan).reporter.status(failed).run.batch == 41
 
 
 def test_a_set_that_changes_is_followed(plan: StreamPlan) -> None:

@@ -100,5 +100,5 @@ def test_a_run_that_does_not_answer_is_told(tmp_path: Path) -> None:
         rows_folder(run_at(tmp_path), "counted", 3, lambda: None, lambda: float(next(times)))
     with pytest.raises(StreamError, match="is internal, and nobody followed it"):
         rows_folder(run_at(tmp_path, alive=False), "counted")
-    with pytest.raises(StreamError, match="writes no files"):
+    with pytest.raises(StreamError, match="no stream 'unknown'; it has: counted"):
         rows_folder(run_at(tmp_path), "unknown")

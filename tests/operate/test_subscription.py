@@ -215,7 +215,8 @@ def test_subscribe_finds_the_running_set(
     stream: WrittenStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
-    run = Run(os.getpid(), 1, "n.gsql", str(tmp_path / "state"), str(tmp_path))
+    streams = {"n": str(stream.folder)}
+    run = Run(os.getpid(), 1, "n.gsql", str(tmp_path / "state"), str(tmp_path), streams=streams)
     stream.add(0, rows_of(1))
     with announced(run):
         given = terascope.subscribe("n", from_start=True)

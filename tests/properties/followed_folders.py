@@ -15,7 +15,7 @@ from typing import Final
 from terascope.connectors.live import LiveSettings
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
-from terascope.operate.reporting import Reporter, Supervised
+from terascope.operate.reporting import Reporter
 from terascope.operate.source_report import RunFacts
 from terascope.operate.status import RunStatus, Status
 from terascope.physical.stream.rules import SetTexts, plan_stream
@@ -124,7 +124,7 @@ class Followed:
     @property
     def status(self) -> Status:
         states = self.run.live.links.states()
-        return self.reporter.status(Supervised("running"), states)
+        return self.reporter.status(replace(self.reporter.facts.run, state="running"), states)
 
     @property
     def state(self) -> object:

@@ -27,9 +27,8 @@ from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.replan import replanning
-from terascope.streaming.replan.families import AggregateFamily
 from terascope.streaming.replan.tree_choice import Comparison, CostChange
-from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree
+from terascope.streaming.replan.tree_plans import AggregateFamily, PlannedSharing, PlannedTree
 from terascope.streaming.tasks import read as stream_task
 from tests.agreement import WITHOUT_COMPILING, Answers
 from tests.oracle.compare import assert_same_rows

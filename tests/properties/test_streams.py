@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from terascope.connectors.live import Speed
-from terascope.streaming.pipeline import Resting
+from terascope.streaming.batch import Resting
 from tests.properties.growing_files import Growing
 from tests.properties.plain_streams import limited_to
 from tests.properties.stream_cases import make_stream_case

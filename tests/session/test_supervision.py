@@ -11,6 +11,8 @@ import pytest
 import terascope.running as running_sets
 from terascope.diagnostic import SparkLost
 from terascope.operate.reporting import Reporter
+from terascope.operate.source_report import RunFacts
+from terascope.operate.status import RunStatus
 from terascope.running import RunningSet
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def supervised(runner: Failing, said: list[str] | None = None) -> RunningSet:
-    reporter = SimpleNamespace(follow=lambda plan, state: None)
+    facts = RunFacts(RunStatus(1, 0.0, "set.gsql", "state", None))
+    reporter = SimpleNamespace(follow=lambda plan, state: None, facts=facts)
     lines = [] if said is None else said
     lost = SparkLost("not ours") if runner.foreign else None
     return RunningSet(

@@ -24,7 +24,6 @@ from bench.crash.run import FORMS, Form, delivered, started, stream_settings
 from terascope.running import RunningSet
 from terascope.spark.stream.runner import newest_batch
 from terascope.streaming import batch as stream_batch
-from terascope.streaming import pipeline as stream_pipeline
 from terascope.streaming.state.crash import POINTS, VARIABLE, Point
 from tests.settings import SOAK, Changes
 
@@ -128,8 +127,7 @@ def test_a_crash_at_every_point_of_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crashes = Crashes(ORDERS[form])
-    for module in (stream_batch, stream_pipeline):
-        monkeypatch.setattr(module, "crash_here", crashes)
+    monkeypatch.setattr(stream_batch, "crash_here", crashes)
     streams = Streams(data, spark, tmp_path, form)
     running = streams.finish(lose_commits=form == "ndjson")
     assert crashes.happened == list(ORDERS[form])
@@ -155,8 +153,7 @@ def test_a_batch_that_spark_forgets_is_not_delivered_again(
         lose_commit(streams.checkpoint)
     assert newest_batch(streams.checkpoint) == last, "that one is run again"
     crashes = Crashes(("stored",))
-    for module in (stream_batch, stream_pipeline):
-        monkeypatch.setattr(module, "crash_here", crashes)
+    monkeypatch.setattr(stream_batch, "crash_here", crashes)
     streams.finish()
     assert crashes.happened == ["stored"]
     assert streams.batches[-1] > last

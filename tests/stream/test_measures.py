@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
-from terascope.operate.low_report import LowReporter
+from terascope.operate.reporting import LowReporter
 from terascope.pipeline import Bindings, compile_set
 from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING

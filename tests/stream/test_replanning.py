@@ -25,7 +25,6 @@ from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan import replanning
-from terascope.streaming.replan.families import AggregateFamily, families_of
 from terascope.streaming.replan.replanning import THREAD, Replanner, together
 from terascope.streaming.replan.samples import TupleSample
 from terascope.streaming.replan.tree_choice import (
@@ -36,7 +35,13 @@ from terascope.streaming.replan.tree_choice import (
     compared,
     connected,
 )
-from terascope.streaming.replan.tree_plans import PlannedSharing, grafted, in_force
+from terascope.streaming.replan.tree_plans import (
+    AggregateFamily,
+    PlannedSharing,
+    families_of,
+    grafted,
+    in_force,
+)
 from terascope.types import Type
 from tests.settings import config_with
 from tests.sharing.known_statistics import KnownStatistics

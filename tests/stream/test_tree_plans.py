@@ -16,12 +16,12 @@ from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, Where
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Lit
 from terascope.sharing.model import Node, Tree
-from terascope.streaming.replan.families import families_of
 from terascope.streaming.replan.tree_plans import (
     TREES,
     PlannedSharing,
     PlannedTree,
     TreesInForce,
+    families_of,
     grafted,
     in_force,
     narrowed,

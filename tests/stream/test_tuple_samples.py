@@ -20,7 +20,6 @@ from terascope.physical.statistics.sampling import Thinning
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.show import show_expr
-from terascope.streaming.replan.families import families_of
 from terascope.streaming.replan.samples import (
     MOST_TUPLES,
     SampledTraffic,
@@ -29,6 +28,7 @@ from terascope.streaming.replan.samples import (
     TupleSample,
     statistics_of,
 )
+from terascope.streaming.replan.tree_plans import families_of
 from terascope.types import Type
 
 COUNT = Slot("n", slots.COUNT, None, Type.LLONG)

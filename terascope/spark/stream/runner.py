@@ -32,13 +32,13 @@ from terascope.spark.passing import read_reports
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
 from terascope.spark.stream.source import stream_frame
+from terascope.streaming.batch import Pipeline
 from terascope.streaming.context import Expiry, RunContext
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.late import LATE, kept_fields
 from terascope.streaming.live_source import Samples, StreamSource
 from terascope.streaming.ownership import stream_epochs
 from terascope.streaming.partners import partners
-from terascope.streaming.pipeline import Pipeline
 from terascope.streaming.replan.replanning import Replanner
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner

@@ -26,7 +26,6 @@ from terascope.execute.grouping.tree import tree_of
 from terascope.execute.prepare import prepare
 from terascope.physical.job import SourceRead
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.replan.families import AggregateFamily, families_of
 from terascope.streaming.replan.samples import (
     MOST_TUPLES,
     SampledTraffic,
@@ -43,9 +42,11 @@ from terascope.streaming.replan.tree_choice import (
     watches,
 )
 from terascope.streaming.replan.tree_plans import (
+    AggregateFamily,
     Grafted,
     PlannedSharing,
     TreesInForce,
+    families_of,
     grafted,
     in_force,
     put_in_force,

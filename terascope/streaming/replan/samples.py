@@ -33,7 +33,7 @@ from terascope.plan.show import show_expr
 from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.model import Statistics
 from terascope.sharing.statistics import SampledStatistics
-from terascope.streaming.replan.families import AggregateFamily, families_of
+from terascope.streaming.replan.tree_plans import AggregateFamily, families_of
 
 MOST_TUPLES: Final = 1 << 15
 """The most sampled tuples of a slice; beyond that whole pieces are dropped."""

@@ -24,8 +24,15 @@ from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
-from terascope.streaming.replan.families import READ, AggregateFamily, Unit, output_of
-from terascope.streaming.replan.tree_plans import PlannedSharing, PlannedTree, with_tree
+from terascope.streaming.replan.tree_plans import (
+    READ,
+    AggregateFamily,
+    PlannedSharing,
+    PlannedTree,
+    Unit,
+    output_of,
+    with_tree,
+)
 
 
 def watches(config: Config, family: AggregateFamily) -> bool:

@@ -38,6 +38,10 @@ class Header:
     format: RowFormat
     fields: tuple[Field, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        fields = [{"name": f.name, "type": f.type.value} for f in self.fields]
+        return {"version": VERSION, "query": self.query, "format": self.format, "fields": fields}
+
 
 @dataclass(frozen=True)
 class BatchFile:
@@ -142,16 +146,9 @@ class GrowingResult:
         self.folder = folder
         self.query = query
         self._mode = mode
-        self._header: dict[str, Any] = {
-            "version": VERSION,
-            "query": query,
-            "format": format,
-            "fields": [{"name": f.name, "type": f.type.value} for f in fields],
-        }
+        self._header = Header(query, cast(RowFormat, format), tuple(fields))
         self.rows = 0
         self.last_batch = -1
-        self.until: Any = None
-        """The value up to which the last batch released the query."""
         self._path = folder / MANIFEST
         with self._writing():
             make_folder(folder, mode)
@@ -161,7 +158,7 @@ class GrowingResult:
         return as_mistake(OutputError, f"cannot write '{self.folder}'")
 
     def _open(self) -> None:
-        known: dict[str, Any] | None = None
+        known: Header | None = None
         if self._path.exists():
             drop_torn_line(self._path)
         elif any(self.folder.iterdir()):
@@ -169,22 +166,17 @@ class GrowingResult:
                 f"'{self.folder}' has files but no {MANIFEST}: it is no result of a stream; choose"
                 " another --output"
             )
-        for line in self._lines():
-            if "batch" in line:
-                self._note(line)
+        for entry in ManifestReader(self.folder).new():
+            if isinstance(entry, Header):
+                known = entry
             else:
-                known = line
+                self._note(entry.number, entry.rows)
         if known != self._header:
-            append_line(self._path, self._header, self._mode)
+            append_line(self._path, self._header.to_json(), self._mode)
 
-    def _lines(self) -> list[dict[str, Any]]:
-        content = self._path.read_bytes() if self._path.exists() else b""
-        return [json.loads(line) for line in content.splitlines()]
-
-    def _note(self, line: Mapping[str, Any]) -> None:
-        self.rows += line["rows"]
-        self.last_batch = max(self.last_batch, line["batch"])
-        self.until = line.get("until")
+    def _note(self, batch: int, rows: int) -> None:
+        self.rows += rows
+        self.last_batch = max(self.last_batch, batch)
 
     def has(self, batch: int) -> bool:
         """Whether a batch is in the result, or is known to have no rows for it."""
@@ -205,13 +197,14 @@ class GrowingResult:
         line = {"batch": batch, "rows": rows, "files": files, "until": until}
         with self._writing():
             append_line(self._path, line, self._mode)
-        self._note(line)
+        self._note(batch, rows)
         return rows
 
     def sweep(self) -> None:
         """Remove the parts of failed attempts, which no batch contains."""
         with self._writing():
-            known = {file["name"] for line in self._lines() for file in line.get("files", ())}
+            batches = (e for e in ManifestReader(self.folder).new() if not isinstance(e, Header))
+            known = {file.name for batch in batches for file in batch.files}
             for path in self.folder.iterdir():
                 if path.name not in known and is_part(path):
                     path.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from terascope.connectors.live import LinkState
 from terascope.diagnostic import StreamError, as_mistake, reason_of
-from terascope.files import PRIVATE, escaped, make_folder, open_file
+from terascope.files import PRIVATE, make_folder, open_file
 
 FOLDER = "terascope"
 RUN_FILE = "run.json"
@@ -70,22 +70,14 @@ class Run:
         """The folder with the rows of a named stream.
 
         Raises:
-            StreamError: it has no such stream, or writes no files.
+            StreamError: it has no such stream.
         """
-        if name in self.streams:
-            return Path(self.streams[name])
-        if self.output is None:
-            raise StreamError(f"{self.set_name} writes no files; start it with --output DIR")
-        folder = Path(self.output) / escaped(name)
-        if self.streams or not (folder / MANIFEST).exists():
-            written = Path(self.output).glob(f"*/{MANIFEST}")
-            names = [*self.streams, *self.internal] or [path.parent.name for path in written]
-            known = ", ".join(sorted(names)) or "none"
+        if name not in self.streams:
+            known = ", ".join(sorted([*self.streams, *self.internal])) or "none"
             raise StreamError(f"{self.set_name} has no stream '{name}'; it has: {known}")
-        return folder
+        return Path(self.streams[name])
 
     def to_json(self) -> str:
-        """The run as JSON."""
         return adapter().dump_json(self, indent=2).decode() + "\n"
 
 

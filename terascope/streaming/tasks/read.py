@@ -118,16 +118,19 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
         yield from store_payloads(partials.close(), reading.stored, writer)
         yield from store_payloads(delivery.close(), reading.stored, writer)
         writer.close()
-    yield from watch.close()
+    yield from late.close()
     yield from writer.reports()
     hops = [("source", given.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     counters = task.report(native.read.name)
     samples = list(watch.samples())
-    beat = Heartbeat.of(given.number, task.reports, watch, counters, names, hops, memory)
-    beat.read, beat.trees = native.read.name, given.trees.number
-    beat.inner = [node.name for node in plan.inner]
+    watch.add(task.reports)
+    inner = [node.name for node in plan.inner]
+    beat = Heartbeat(
+        given.number, watch.interfaces, counters, names, hops, memory, watch.cost_ns, inner,
+        given.trees.number, native.read.name,
+    )  # fmt: skip
     for place, epochs in given.owned.items():
         if epochs is not None and epochs.last is not None:
             key = reading.stored[native.streams[place]].key

@@ -21,7 +21,7 @@ from terascope.execute.results.parts import Part, write_part
 from terascope.execute.results.result_files import sorted_rows
 from terascope.execute.rows.collect import plain
 from terascope.execute.rows.steps import run_steps
-from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
+from terascope.execute.rows.task_joins import joined
 from terascope.functions.base import Value
 from terascope.kernels.columns.batch import FinishedRows
 from terascope.physical.delivery import Side, Sink, TaskJoin
@@ -70,23 +70,6 @@ class DueWork(Protocol):
         ...
 
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]: ...
-
-
-def fits(work: DueWork, memory_bytes: int) -> bool:
-    """Whether a task has the memory for the rows that the work reads."""
-    return MEMORY_SHARE * work.bytes <= memory_bytes
-
-
-@dataclass(frozen=True)
-class StoredWork:
-    """Work on stored rows, as a task gets it."""
-
-    work: DueWork
-    stored: StoredRows
-    sink: Sink
-
-    def __call__(self) -> Iterator[Report]:
-        return self.work.run(self.stored, self.sink)
 
 
 def report_part(
