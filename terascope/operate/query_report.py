@@ -59,8 +59,6 @@ class Closed:
 
 
 class QueryReporter:
-    """Makes the statuses of queries."""
-
     def __init__(self, plan: StreamPlan, facts: RunFacts) -> None:
         self._plan = plan
         self._facts = facts
@@ -244,7 +242,6 @@ def last_epoch(expr: Expr, value: SliceValue | None) -> str | None:
 
 
 def store_status(state: StreamState) -> StoreStatus:
-    """The disk space of open slices."""
     segments = state.segments
     return StoreStatus(
         files=len({s.file for s in segments}),

@@ -66,7 +66,6 @@ class LowReporter:
         self._done = {stream.name: self._done.get(stream.name, Counter()) for stream in streams}
 
     def ingest(self, report: BatchReport) -> None:
-        """Ingest the heartbeats of a batch."""
         for beat in report.beats:
             self._add(beat)
         self._measures = summed([self._measures, *map(measures_from, report.measures)])
@@ -87,7 +86,6 @@ class LowReporter:
                 self._done[name].update(done)
 
     def status(self, report: BatchReport | None) -> tuple[LowStatus, ...]:
-        """All low-level streams."""
         segments = () if report is None else report.state.segments
         found = []
         for stream in self._streams:
@@ -156,7 +154,6 @@ def used_memory(pid: int, processes: list[Process]) -> tuple[int, int]:
 
 
 def running_processes(proc: Path = Path("/proc")) -> list[Process]:
-    """All visible processes."""
     found = []
     for path in proc.glob("[0-9]*/stat"):
         try:
@@ -254,7 +251,6 @@ class Reporter:
                 self._report = replace(self._report, state=state, watermarks=watermarks)
 
     def ingest(self, report: BatchReport) -> None:
-        """Ingest the report of a completed batch."""
         with self._lock:
             now = self._clock()
             counts: Counter[str] = Counter()

@@ -84,7 +84,6 @@ class StatusServer:
         self._thread.start()
 
     def publish(self, status: Status) -> None:
-        """Serve this status from now on."""
         before = self._status
         # A run that restarts again and again publishes, too: only a new batch is a sign of life.
         if before is None or before.run.batch != status.run.batch:
@@ -92,7 +91,6 @@ class StatusServer:
         self._status = status
 
     def close(self) -> None:
-        """Release the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -176,8 +174,6 @@ class LoopbackServer(ThreadingWSGIServer):
 
 
 class Handler(WSGIRequestHandler):
-    """One request."""
-
     timeout = 10  # a client that says nothing holds no thread for long
 
     def log_message(self, format: str, *args: object) -> None:

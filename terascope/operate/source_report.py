@@ -47,21 +47,11 @@ class RunFacts:
         return OVERDUE * (run.heartbeat_seconds + max(run.trigger_seconds, batch_seconds))
 
 
-@dataclass
-class SignsOfLife:
-    """The signs of life of one source, batch by batch."""
-
-    count: int
-    last: float
-    """The time of the last sign."""
-    quiet_ns: int | None
-
-
 class Pulse:
-    """Tracks the signs of life of all sources."""
-
     def __init__(self) -> None:
-        self._signs: dict[str, SignsOfLife] = {}
+        self._signs: dict[str, tuple[int, float, int | None]] = {}
+        """By source: the number of its signs of life, the time of the last one, and the time up to
+        which it was quiet then."""
         self._last_batch = 0.0
         self.first_ns: int | None = None
         """The present of the run at its first report."""
@@ -73,20 +63,18 @@ class Pulse:
             self.first_ns = report.offset.now_ns
         spoken = {n for beat in report.beats for n, part in beat.interfaces.items() if part.tuples}
         for name, link in report.offset.links.items():
-            known = self._signs.get(name)
-            if known is None:
-                self._signs[name] = SignsOfLife(1, at, link.quiet_ns)
-            elif name in spoken or link.quiet_ns != known.quiet_ns:
-                self._signs[name] = SignsOfLife(known.count + 1, at, link.quiet_ns)
+            count, _, quiet_ns = self._signs.get(name, (0, 0.0, None))
+            if not count or name in spoken or link.quiet_ns != quiet_ns:
+                self._signs[name] = count + 1, at, link.quiet_ns
 
     def count(self, name: str) -> int:
-        return self._signs[name].count if name in self._signs else 0
+        return self._signs[name][0] if name in self._signs else 0
 
     def age(self, name: str) -> float:
         """The age of a source's last sign of life when the last batch ended: a long batch is not
         the fault of a source.
         """
-        return self._last_batch - self._signs[name].last if name in self._signs else 0.0
+        return self._last_batch - self._signs[name][1] if name in self._signs else 0.0
 
 
 # ---- columns -------------------------------------------------------------------------------------
@@ -128,8 +116,6 @@ def watermark_of(column: SourceField, seen: Seen | None, skew_ns: int) -> Value:
 
 @dataclass(frozen=True)
 class SourceReporter:
-    """Makes the statuses of sources."""
-
     columns: Mapping[str, tuple[SourceField, ...]]
     kinds: Mapping[str, str]
     facts: RunFacts

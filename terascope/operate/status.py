@@ -231,15 +231,12 @@ class Status:
     operators: tuple[OperatorStatus, ...] = ()
 
     def source(self, name: str) -> SourceStatus | None:
-        """The source of that name."""
         return next((s for s in self.sources if s.name == name), None)
 
     def query(self, name: str) -> QueryStatus | None:
-        """The stream of that name."""
         return next((q for q in self.queries if q.name == name), None)
 
     def to_json(self) -> str:
-        """The status as one line of JSON."""
         return adapter().dump_json(self).decode()
 
     @classmethod

@@ -48,9 +48,6 @@ def subscribe(
     `from_start`: earlier batches come first; `since_batch`: only batches after that one; otherwise
     only new batches. With `follow` it waits for more until the run is over.
 
-    `from_start`: what was written before comes first; `since_batch`: only what came after that
-    batch; otherwise only what is new. With `follow` it waits for more until the run is over.
-
     Raises:
         StreamError: there is no such run or stream.
     """

@@ -59,8 +59,6 @@ than the batch; a younger file may be one that a task is still writing."""
 
 
 class MicroBatch:
-    """One micro-batch: its steps in order."""
-
     def __init__(
         self,
         context: RunContext,
@@ -90,7 +88,6 @@ class MicroBatch:
         self._ingest(reports)
 
     def _ingest(self, reports: Iterable[Report]) -> None:
-        """Ingest the segments and parts that tasks report."""
         for kind, text in reports:
             if kind == "segment":
                 segment = Segment(*json.loads(text))
@@ -329,8 +326,6 @@ class Resting(Exception):
 
 
 class Pipeline:
-    """The batches of a running set, one after the other."""
-
     def __init__(
         self,
         context: RunContext,

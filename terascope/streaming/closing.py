@@ -8,7 +8,7 @@ of dissertation 4.5.3, above the low level too).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 
@@ -53,7 +53,6 @@ class ClosingSlices:
 
 
 def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Offset) -> None:
-    """Ingest the heartbeats of a batch into the state."""
     for beat in beats:
         for name, report in beat.interfaces.items():
             seen = state.seen.setdefault(name, Seen())
@@ -100,16 +99,12 @@ def scan_watermarks(
 
     def watermarks(scan: Scan) -> Mapping[str, Value]:
         found: dict[str, Value] = {}
-        for column in scan.columns:
-            if column.slope is None or not column.slope.is_ordered:
-                continue
-            if ended:
-                found[column.name] = ALL
-                continue
+        for column, rising in ordered_columns_of(scan):
             values = [reached(column, seen.get(name), skew_ns) for name in scan.interfaces]
             told = [v for v in values if v is not None]
-            if len(told) == len(values):
-                rising = column.slope.trend is Trend.INCREASING
+            if ended:
+                found[column.name] = ALL
+            elif len(told) == len(values):
                 found[column.name] = min(told) if rising else max(told)
         return found
 
@@ -121,21 +116,22 @@ def furthest(seen: Mapping[str, Seen]) -> Callable[[Scan], Mapping[str, Value]]:
 
     def told(scan: Scan) -> Mapping[str, Value]:
         found: dict[str, Value] = {}
-        for column in scan.columns:
-            if column.slope is None or not column.slope.is_ordered:
-                continue
-            rising = column.slope.trend is Trend.INCREASING
-            values = [
-                (one.largest if rising else one.smallest).get(column.read_from)
-                for name in scan.interfaces
-                if (one := seen.get(name)) is not None
-            ]
-            there = [v for v in values if v is not None]
+        known = [seen[name] for name in scan.interfaces if name in seen]
+        for column, rising in ordered_columns_of(scan):
+            ends = [one.largest if rising else one.smallest for one in known]
+            there = [values[column.read_from] for values in ends if column.read_from in values]
             if there:
                 found[column.name] = max(there) if rising else min(there)
         return found
 
     return told
+
+
+def ordered_columns_of(scan: Scan) -> Iterator[tuple[SourceField, bool]]:
+    """The ordered columns of a scan, and whether each rises with time."""
+    for column in scan.columns:
+        if column.slope is not None and column.slope.is_ordered:
+            yield column, column.slope.trend is Trend.INCREASING
 
 
 def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue | None:

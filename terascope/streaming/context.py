@@ -70,7 +70,6 @@ class RunContext:
     def high_level(
         self, engine: StreamEngine, state: StreamState, segments: Sequence[Segment]
     ) -> HighLevel:
-        """The high level over the rows of some segments."""
         leaves = stored_leaves(self.plan, segments)
         parameters = self.plan.job.parameters
         return engine.high_level(self.stored_rows(state), leaves, parameters, self.horizons(state))

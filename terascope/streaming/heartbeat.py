@@ -42,25 +42,23 @@ def ends(values: Ints, before: int) -> tuple[int, int, int]:
     return least, most, behind  # type: ignore[return-value]
 
 
+@dataclass
 class Watch:
     """Observes all tuples of a task."""
 
-    def __init__(
-        self, columns: Sequence[str], late: LateWatch, sampler: Sampler | None = None
-    ) -> None:
-        """`sampler`: draws a sample of the tuples, if one is due."""
-        self._columns = tuple(columns)
-        self._late = late
-        self._sampler = sampler
-        self.interfaces: dict[str, InterfaceReport] = {}
-        self.cost_ns = 0
+    columns: Sequence[str]
+    late: LateWatch
+    sampler: Sampler | None = None
+    """Draws a sample of the tuples, if one is due."""
+    interfaces: dict[str, InterfaceReport] = field(default_factory=dict)
+    cost_ns: int = 0
 
     def see(self, batch: pa.RecordBatch, interface: str) -> None:
         began = time.thread_time_ns()
         report = self.interfaces.setdefault(interface, InterfaceReport())
         smallest: dict[str, SliceValue] = {}
         largest: dict[str, SliceValue] = {}
-        for name in self._columns:
+        for name in self.columns:
             at = batch.schema.get_field_index(name)
             found = None if at < 0 else column_ends(batch.column(at), report.largest.get(name))
             if found is None:
@@ -69,9 +67,9 @@ class Watch:
             keep(report.smallest, {name: smallest[name]}, min)
             keep(report.largest, {name: largest[name]}, max)
             keep(report.disorder, {name: behind}, max)
-        self._late.see(batch, interface, smallest, largest, report)
-        if self._sampler is not None:
-            self._sampler.see(batch)
+        self.late.see(batch, interface, smallest, largest, report)
+        if self.sampler is not None:
+            self.sampler.see(batch)
         self.cost_ns += time.thread_time_ns() - began
 
     def add(self, reports: Reports) -> None:
@@ -86,9 +84,8 @@ class Watch:
         self.cost_ns += time.thread_time_ns() - began
 
     def samples(self) -> Iterator[str]:
-        """The samples of the tuples, as text."""
         began = time.thread_time_ns()
-        samples = () if self._sampler is None else self._sampler.samples()
+        samples = () if self.sampler is None else self.sampler.samples()
         texts = [sample.to_text() for sample in samples]
         self.cost_ns += time.thread_time_ns() - began
         yield from texts
@@ -112,8 +109,6 @@ def column_ends(
 
 @dataclass
 class Heartbeat:
-    """The heartbeat of one task."""
-
     task: int
     interfaces: dict[str, InterfaceReport]
     counters: dict[str, Any]
@@ -131,6 +126,11 @@ class Heartbeat:
     """The number of the trees that the task used."""
     read: str = ""
     """The name of the source read that the task works for."""
+
+    @property
+    def passed(self) -> dict[str, int]:
+        """The number of tuples that each low-level query took."""
+        return dict(zip(self.queries, self.counters["passed"], strict=True))
 
     def to_text(self) -> str:
         return json.dumps(self, default=vars)
@@ -155,7 +155,6 @@ class BatchReport:
     watermarks: Watermarks
     seconds: float
     hops: list[tuple[str, float]] = field(default_factory=list)
-    replayed: bool = False
     heartbeat_ns: int = 0
     """The processor time of the driver for ingesting the heartbeats."""
     samples: list[TupleSample] = field(default_factory=list)

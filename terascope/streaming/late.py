@@ -10,6 +10,7 @@ No tuple is late for a selection that tasks emit at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import add
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -129,24 +130,17 @@ def of_scan(need: RowBound) -> Sequence[tuple[str, str, int | float, bool]]:
     return [(name, column.read_from, need.bound, column.falls) for name in scan.interfaces]
 
 
+@dataclass
 class LateWatch:
     """Finds the late tuples of one task."""
 
-    def __init__(
-        self,
-        closed: Mapping[str, Sequence[ClosedColumn]],
-        folder: str | None,
-        fields: Sequence[Field] = (),
-        format: PartFormat = "parquet",
-        mode: int = PRIVATE,
-    ) -> None:
-        """`fields`: the columns of late tuples that are written."""
-        self._closed = closed
-        self._folder = folder
-        self._fields = tuple(fields)
-        self._format = format
-        self._mode = mode
-        self._writers: dict[str, PartWriter] = {}
+    closed: Mapping[str, Sequence[ClosedColumn]]
+    folder: str | None
+    fields: Sequence[Field] = ()
+    """The columns of late tuples that are written."""
+    format: PartFormat = "parquet"
+    mode: int = PRIVATE
+    _writers: dict[str, PartWriter] = field(default_factory=dict)
 
     def see(
         self,
@@ -161,7 +155,7 @@ class LateWatch:
         """
         late: pa.Array | None = None
         found: dict[tuple[str, SliceValue], pa.Array] = {}
-        for name, limit, stream, falls in self._closed.get(interface, ()):
+        for name, limit, stream, falls in self.closed.get(interface, ()):
             if name not in smallest:
                 continue
             excess = largest[name] - limit if falls else limit - smallest[name]
@@ -178,18 +172,16 @@ class LateWatch:
             return
         rows = columns.filter(late)
         report.late += rows.num_rows
-        if self._folder is not None and rows.num_rows:
+        if self.folder is not None and rows.num_rows:
             self._keep(rows, interface)
 
     def _keep(self, rows: pa.RecordBatch, interface: str) -> None:
-        assert self._folder is not None
+        assert self.folder is not None
         if interface not in self._writers:
-            folder = Path(self._folder) / escaped(interface)
-            make_folder(folder, self._mode)
-            self._writers[interface] = PartWriter(
-                folder, self._format, self._fields, mode=self._mode
-            )
-        names = [f.name for f in self._fields]
+            folder = Path(self.folder) / escaped(interface)
+            make_folder(folder, self.mode)
+            self._writers[interface] = PartWriter(folder, self.format, self.fields, mode=self.mode)
+        names = [f.name for f in self.fields]
         self._writers[interface].write(rows.select(names))
 
     def close(self) -> Iterator[tuple[str, str]]:

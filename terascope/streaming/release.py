@@ -150,12 +150,10 @@ class Releasing:
 
     @cached_property
     def _kept(self) -> dict[str, tuple[Segment, ...]]:
-        """The stored rows, by stream."""
         return rows_by_stream(self._state.segments)
 
     @cached_property
     def _leaves(self) -> dict[str, StoredStream]:
-        """The stored streams, for all queries of the batch."""
         return stored_leaves(self._context.plan, self._state.segments)
 
     @cached_property

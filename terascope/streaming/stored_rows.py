@@ -52,8 +52,6 @@ class StoredStream:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Reads rows of the store."""
-
     store: str
     layouts: Layouts
 
@@ -64,7 +62,6 @@ class StoredRows:
                 yield self.with_columns(leaf, rows, segment.layout)
 
     def with_columns(self, leaf: StoredStream, rows: pa.RecordBatch, layout: str) -> pa.RecordBatch:
-        """Rows with the present columns of the set."""
         schema, columns = leaf.schema, list(rows.columns)
         if leaf.texts:
             columns = self.layouts.rows(rows, layout, leaf.texts, schema.types)

@@ -27,7 +27,7 @@ from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.replan import replanning
-from terascope.streaming.replan.tree_choice import Comparison, CostChange
+from terascope.streaming.replan.tree_choice import Comparison
 from terascope.streaming.replan.tree_plans import AggregateFamily, PlannedSharing, PlannedTree
 from terascope.streaming.tasks import read as stream_task
 from tests.agreement import WITHOUT_COMPILING, Answers
@@ -396,7 +396,7 @@ def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: P
     log, numbers, shared = OffsetLog(), set[int](), 0
 
     def drawn(read: str, family: AggregateFamily, *_: object) -> Comparison:
-        everybody = {frozenset(family.ids): CostChange(1.0, 0.0)}
+        everybody = {frozenset(family.ids): (1.0, 0.0)}
         return Comparison(PlannedSharing(), random_sharing(rng, family), everybody)
 
     ended = False

@@ -30,7 +30,6 @@ from terascope.streaming.replan.samples import TupleSample
 from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
-    CostChange,
     Patience,
     compared,
     connected,
@@ -323,7 +322,7 @@ def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
         read: str, family: AggregateFamily, present: PlannedSharing | None, *_: object
     ) -> Comparison:
         pair = zip((first, second), next(gains), strict=True)
-        costs = {part: CostChange(100.0, 100.0 * (1 - gain)) for part, gain in pair}
+        costs = {part: (100.0, 100.0 * (1 - gain)) for part, gain in pair}
         return Comparison(present or PlannedSharing(), PlannedSharing(tables), costs)
 
     with (

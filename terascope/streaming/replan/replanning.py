@@ -39,6 +39,7 @@ from terascope.streaming.replan.tree_choice import (
     TrafficStatistics,
     allowed,
     compared,
+    gain_of,
     watches,
 )
 from terascope.streaming.replan.tree_plans import (
@@ -159,14 +160,12 @@ class Replanner:
             prepare(made.low, tell)
 
     def close(self) -> None:
-        """Stop changing trees."""
         with self._lock:
             self._closed = True
 
     # ---- batches
 
     def ingest(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
-        """Ingest the report of a batch."""
         with self._lock:
             for beat in beats:
                 self._count(beat)
@@ -191,18 +190,16 @@ class Replanner:
             return
         names = [*beat.queries, *beat.inner]
         probes = dict(zip(names, beat.counters["probes"], strict=True))
-        passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
         for key, one in self._watched.items():
             if one.read.name == beat.read:
                 mixed = one.family.is_mixed
-                first = passed[one.family.members[0].name]
+                first = beat.passed[one.family.members[0].name]
                 one.tuples += beat.counters["tuples"] if mixed else first
                 one.probes += sum(probes[name] for name in self._grafted[beat.read].nodes[key])
 
     # ---- planning
 
     def _plan(self) -> None:
-        """Plan in the background."""
         began = time.thread_time()
         try:
             for key, one in self._watched.items():
@@ -233,7 +230,7 @@ class Replanner:
         one.found = found
         for part, cost in found.parts.items():
             for member in part:
-                self._patience.note(noted(key, member), cost.gain, slices)
+                self._patience.note(noted(key, member), gain_of([cost]), slices)
 
     def _change(self) -> None:
         """Put the sharing of all members that are due in force."""
@@ -262,7 +259,6 @@ class Replanner:
     # ---- status
 
     def status(self) -> tuple[TreeStatus, ...]:
-        """The status of every family."""
         with self._lock:
             return tuple(self._status(key, one) for key, one in self._watched.items())
 
@@ -285,7 +281,6 @@ class Replanner:
 
 
 def tuples_of(slices: Iterable[Sequence[TupleSample]]) -> int:
-    """The sampled tuples of some slices."""
     return sum(len(piece) for pieces in slices for piece in pieces)
 
 

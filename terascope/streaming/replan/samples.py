@@ -65,7 +65,6 @@ class TupleSample:
         return len(self.epochs)
 
     def at(self, rows: Ints) -> TupleSample:
-        """The tuples at some places."""
         keys = {name: vector[rows] for name, vector in self.keys.items()}
         met = {name: flags[rows] for name, flags in self.met.items()}
         return replace(self, epochs=self.epochs[rows], keys=keys, met=met)

@@ -65,7 +65,6 @@ class Patience:
         self._slices[name] = self._slices.get(name, 0) + slices if enough else 0
 
     def due(self, now: float) -> list[str]:
-        """The names of the changes that are due."""
         if now - self._changed < self._config.replan_seconds:
             return []
         return [
@@ -80,8 +79,6 @@ class Patience:
 
 @dataclass(frozen=True)
 class Choosing:
-    """Chooses the tables and trees that a family shares."""
-
     read: str
     family: AggregateFamily
     traffic: TrafficStatistics
@@ -221,21 +218,10 @@ class UnitStatistics:
         return self.choosing.traffic.of(conditions_of(units))[0]
 
 
-@dataclass(frozen=True)
-class CostChange:
-    """The cost of some members, now and with the best sharing."""
-
-    now: float
-    best: float
-
-    @property
-    def gain(self) -> float:
-        return 1 - self.best / max(1.0, self.now)
-
-    @staticmethod
-    def of_all(costs: Iterable[CostChange]) -> CostChange:
-        some = list(costs)
-        return CostChange(sum(one.now for one in some), sum(one.best for one in some))
+def gain_of(costs: Iterable[tuple[float, float]]) -> float:
+    """The share of a cost that is saved; `costs`: of some members, now and with other sharing."""
+    pairs = list(costs)
+    return 1 - sum(best for _, best in pairs) / max(1.0, sum(now for now, _ in pairs))
 
 
 @dataclass(frozen=True)
@@ -244,20 +230,20 @@ class Comparison:
 
     present: PlannedSharing
     best: PlannedSharing
-    parts: Mapping[frozenset[str], CostChange]
-    """Sets of members that share nothing with members of other sets, now or after a change."""
+    parts: Mapping[frozenset[str], tuple[float, float]]
+    """The cost now, and with the best sharing, of sets of members that share nothing with members
+    of other sets, now or after a change."""
 
     @property
     def gain(self) -> float:
-        """The gain of all parts together."""
-        return CostChange.of_all(self.parts.values()).gain
+        return gain_of(self.parts.values())
 
     def changed(self, parts: Collection[frozenset[str]], now: float) -> PlannedSharing:
         """The sharing in which some parts are changed to the best one."""
         change = frozenset[str]().union(*parts)
         stay = frozenset[str]().union(*self.parts) - change
         old, new = self.present.among(stay), self.best.among(change)
-        gain = CostChange.of_all(self.parts[part] for part in parts).gain
+        gain = gain_of(self.parts[part] for part in parts)
         return PlannedSharing((*old.tables, *new.tables), (*old.trees, *new.trees), gain, now)
 
 
@@ -271,9 +257,7 @@ def compared(
     choosing = Choosing(read, family, traffic, config)
     before, best = (present or PlannedSharing()).of(family), choosing.best()
     parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
-    costs = {
-        part: CostChange(choosing.cost(before, part), choosing.cost(best, part)) for part in parts
-    }
+    costs = {part: (choosing.cost(before, part), choosing.cost(best, part)) for part in parts}
     return Comparison(before, best, costs)
 
 

@@ -256,8 +256,6 @@ def in_force(folder: Path) -> TreesInForce | None:
 
 @dataclass(frozen=True)
 class Grafted:
-    """A low-level plan with shared tables and trees."""
-
     low: LowPlan
     nodes: Mapping[str, tuple[str, ...]]
     """By the key of a family: its queries and its intermediate nodes, by name."""

@@ -51,8 +51,6 @@ def family_key(family: SliceFamily) -> str:
 
 @dataclass
 class WindowPlans:
-    """The compositions of a run."""
-
     known: dict[str, Composition] = field(default_factory=dict)
     """The compositions, by the key of a family."""
     latest: dict[str, TupleTraffic] = field(default_factory=dict)
@@ -86,7 +84,6 @@ class WindowPlans:
         }
 
     def with_changes(self, changed: Mapping[str, Composition]) -> WindowPlans:
-        """A copy with other compositions of some families."""
         return replace(self, known={**self.known, **changed}, latest=dict(self.latest))
 
     def change(self, changed: Mapping[str, Composition]) -> None:

@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from terascope.config import Config
-from terascope.functions.slices import SliceVector
 from terascope.physical.split.slicing import SliceFamily, ticks
 from terascope.physical.stream.plan import LowStream, StreamPlan
-from terascope.physical.stream.slice_streams import keys_of_family
+from terascope.physical.stream.slice_streams import SliceStream, keys_of_family
 from terascope.plan.show import show_expr
 from terascope.sharing.compositions import MOST_RETIRED, Composition, best_clusters, recomposed
 from terascope.sharing.windows import Cluster, Groups, TupleTraffic, fitted, total_cost
-from terascope.streaming.heartbeat import BatchReport, Heartbeat
+from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.replan.sharing_status import ClusterStatus, WindowStatus
 from terascope.streaming.replan.tree_choice import Patience
 from terascope.streaming.replan.window_plans import WindowPlans, family_key
@@ -104,23 +103,18 @@ class WindowReplanner:
         last = max((one.composition.since for one in self._watched.values()), default=0.0)
         self._patience = Patience(config, last)
 
-    @property
-    def _may_change(self) -> bool:
-        return self._config.replan_windows and self._config.share_tables != "always"
-
     def _families(self) -> Iterator[WatchedWindows]:
-        slicing = self._plan.slicing
+        slicing, config = self._plan.slicing, self._config
+        free = config.replan_windows and config.share_tables != "always" and slicing.mode == "cost"
         for family in slicing.compositions:
             made = self._plans.known[family_key(family)]
             several = len(made.windows) > 1
             if several or not all(cluster.own for cluster in made.clusters):
-                may_change = self._may_change and slicing.mode == "cost" and several
                 second = ticks(slicing.scans[family], family.time)
                 measuring = Measuring.of(family, self._plan)
-                yield WatchedWindows(family, second, made, measuring, may_change)
+                yield WatchedWindows(family, second, made, measuring, free and several)
 
     def ingest(self, report: BatchReport) -> None:
-        """Ingest the report of a batch."""
         with self._lock:
             resting = self._clock() < self._rest_until
             began = time.thread_time()
@@ -183,7 +177,6 @@ class WindowReplanner:
     # ---- status
 
     def status(self) -> tuple[WindowStatus, ...]:
-        """The status of every family."""
         with self._lock:
             return tuple(map(self._status, self._watched.values()))
 
@@ -230,12 +223,10 @@ class Measuring:
     """Measures the tuples of one family by one of its streams."""
 
     stream: LowStream
-    vector: SliceVector
+    sliced: SliceStream
     keys: int
     grouped: bool
     """Whether the store has rows of the stream, which are the groups of the family."""
-    scale: int = 1
-    """The factor from values of the stream to the start of a slice."""
     until: int | None = None
     passed: int = 0
     closings: deque[Closing] = field(default_factory=lambda: deque(maxlen=SMOOTHED))
@@ -251,15 +242,14 @@ class Measuring:
             found,
             key=lambda one: (one[1].scale > 1, one[1].keys != keys, bool(one[1].vector.gaps)),
         )
-        grouped = sliced.keys == keys and sliced.scale == 1
-        return Measuring(stream, sliced.vector, len(keys), grouped, sliced.scale)
+        return Measuring(stream, sliced, len(keys), sliced.keys == keys and sliced.scale == 1)
 
     def ingest(self, report: BatchReport) -> Closing | None:
         """Ingest a batch; return what it closed."""
-        self.passed += passed_by(self.stream.name, report.beats)
+        self.passed += sum(beat.passed.get(self.stream.name, 0) for beat in report.beats)
         progress = report.state.streams.get(self.stream.key)
         until = None if progress is None else progress.until
-        reached = None if until is None else int(until) * self.scale
+        reached = None if until is None else int(until) * self.sliced.scale
         if reached is None or report.state.ended:
             return None
         if self.until is not None and reached <= self.until:
@@ -269,7 +259,7 @@ class Measuring:
         if before is None:  # tuples of earlier slices may be among them
             return None
         time = reached - before
-        each = self.vector.period / len(self.vector.lengths)
+        each = self.sliced.vector.period / len(self.sliced.vector.lengths)
         rows = self._rows(report.state, before, reached) if self.grouped else None
         closed = Closing(tuples, time, max(1, round(time / each)), rows)
         self.closings.append(closed)
@@ -296,20 +286,12 @@ class Measuring:
             return None
         tuples = sum(one.tuples for one in self.closings)
         time = sum(one.time for one in self.closings)
-        kept = sum(length * times for length, times in self.vector.kept.items())
-        rate = tuples / time * self.vector.period / kept
+        vector = self.sliced.vector
+        kept = sum(length * times for length, times in vector.kept.items())
+        rate = tuples / time * vector.period / kept
         slices = sum(one.slices for one in self.closings)
         known = [one.groups for one in self.closings if one.groups]
         groups = before
         if self.keys and tuples and len(known) == len(self.closings):
             groups = fitted(tuples / slices, sum(known) / slices)
         return TupleTraffic(rate, groups)
-
-
-def passed_by(stream: str, beats: Iterable[Heartbeat]) -> int:
-    """The number of tuples that a low-level stream took."""
-    found = 0
-    for beat in beats:
-        passed = dict(zip(beat.queries, beat.counters["passed"], strict=True))
-        found += passed.get(stream, 0)
-    return found

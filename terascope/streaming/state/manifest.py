@@ -45,8 +45,6 @@ class Header:
 
 @dataclass(frozen=True)
 class BatchFile:
-    """A file of a batch."""
-
     name: str
     rows: int
 
@@ -109,7 +107,6 @@ class ManifestReader:
 
 
 def header(told: dict[str, Any]) -> Header:
-    """A header, from its JSON."""
     version = told.get("version", VERSION)
     if version != VERSION:
         raise StreamError(
@@ -123,7 +120,6 @@ def header(told: dict[str, Any]) -> Header:
 
 
 def batch(told: dict[str, Any]) -> DeliveredBatch:
-    """A batch, from its JSON."""
     files = tuple(BatchFile(f["name"], int(f["rows"])) for f in told["files"])
     return DeliveredBatch(int(told["batch"]), int(told["rows"]), files)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from terascope.analysis.moving import ALL
@@ -101,7 +102,6 @@ def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
 
 
 def relations_of(name: str, plan: StreamPlan) -> Iterator[Rel]:
-    """All relations that a query is made of."""
     for stream in streams_below(plan, name, ()):
         yield from walk(plan.trees.streams[stream])
 
@@ -151,33 +151,27 @@ def check_unchanged(
 # ---- the change ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class StateMigration:
     """Migrates the state of a set to a changed one."""
 
-    def __init__(
-        self,
-        plan: StreamPlan,
-        before: StreamState,
-        state: StreamState,
-        told: Mapping[str, Mapping[str, Any]],
-    ) -> None:
-        self._plan = plan
-        self._before = before
-        self._state = state
-        self._told = told
-        self._reached = Watermarks(plan.trees, furthest(before.seen), in_order=True)
+    plan: StreamPlan
+    before: StreamState
+    state: StreamState
+    told: Mapping[str, Mapping[str, Any]]
+    """The description of each query."""
+
+    @cached_property
+    def _reached(self) -> Watermarks:
+        return Watermarks(self.plan.trees, furthest(self.before.seen), in_order=True)
 
     def apply(self) -> None:
-        plan, state, before = self._plan, self._state, self._before
-        state.starts = {}
-        state.streams = {}
-        for stream in plan.low:
-            known = before.streams.get(stream.key)
-            state.streams[stream.key] = self._new_stream(stream) if known is None else known
+        plan, state, before = self.plan, self.state, self.before
+        state.starts, state.queries = {}, {}
+        known = before.streams
+        state.streams = {s.key: known.get(s.key) or self._new_stream(s) for s in plan.low}
         for running in plan.running:
-            known = before.streams.get(running.key)
-            state.streams[running.key] = self._new_running(running) if known is None else known
-        state.queries = {}
+            state.streams[running.key] = known.get(running.key) or self._new_running(running)
         for output in plan.outputs:
             if self._goes_on(output):
                 state.queries[output.name] = self._carried_on(output)
@@ -192,10 +186,10 @@ class StateMigration:
         ]
 
     def _goes_on(self, output: StreamOutput) -> bool:
-        then = self._before.texts.get(output.name)
-        if then is None or then["text"] != self._told[output.name]["text"]:
+        then = self.before.texts.get(output.name)
+        if then is None or then["text"] != self.told[output.name]["text"]:
             return False
-        missing = set(self._told[output.name]["leaves"]) - self._before.streams.keys()
+        missing = set(self.told[output.name]["leaves"]) - self.before.streams.keys()
         if not all(self._is_recomposed(key, output) for key in missing):
             raise OutputError(
                 f"query {output.name} would be computed from other parts than those in the"
@@ -208,8 +202,8 @@ class StateMigration:
         """Whether a stream has slices of windows whose earlier slices are in the checkpoint and are
         still read by the query.
         """
-        leaves = self._told[output.name]["leaves"]
-        streams = {stream.key: stream for stream in self._plan.low}
+        leaves = self.told[output.name]["leaves"]
+        streams = {stream.key: stream for stream in self.plan.low}
         found = [one for one in self._replaced(streams.get(key)) if one.key in leaves]
         # Groups of whole windows may have been made of other columns than those of slices are.
         whole = (one for one in found if one.sliced is not None and one.sliced.scale > 1)
@@ -223,18 +217,18 @@ class StateMigration:
             return []
         return [
             one
-            for one in self._plan.low
+            for one in self.plan.low
             if one.is_retired
             and one.sliced is not None
             and one.sliced.is_like(stream.sliced)
-            and one.key in self._before.streams
+            and one.key in self.before.streams
         ]
 
     def _carried_on(self, output: StreamOutput) -> StreamProgress:
         """The progress of a query that resumes. A query over tumbling windows may have been written
         by the tasks that close them, and be assembled from slices now, or the other way round.
         """
-        before, direct = self._before, output.low is not None
+        before, direct = self.before, output.low is not None
         progress, then = before.queries[output.name], before.texts[output.name]
         if then["direct"] == direct:
             return progress
@@ -249,18 +243,18 @@ class StateMigration:
     def _from_direct(self, output: StreamOutput) -> StreamProgress | None:
         """Windows up to the last closed one were written; None: it is unknown which."""
         assert output.release is not None
-        leaves, by_start = leaves_of(output, self._plan), released_by_start(output.release)
+        leaves, by_start = leaves_of(output, self.plan), released_by_start(output.release)
         own = [
             stream
-            for stream in self._plan.low
-            if stream.key in leaves & self._before.streams.keys()
+            for stream in self.plan.low
+            if stream.key in leaves & self.before.streams.keys()
             and stream.sliced is not None
             and stream.sliced.scale > 1
         ]
         if by_start is None or len(own) != 1 or own[0].sliced is None:
             return None
-        until, sliced = self._before.streams[own[0].key].until, own[0].sliced
-        since = self._before.starts.get(output.name)
+        until, sliced = self.before.streams[own[0].key].until, own[0].sliced
+        since = self.before.starts.get(output.name)
         known = [sliced.closed_before(value) for value in (until, since) if value is not None]
         if not known:
             return StreamProgress()
@@ -269,7 +263,7 @@ class StateMigration:
     def _from_windows(self, output: StreamOutput) -> StreamProgress | None:
         """Progress of assembled windows; None: not all closed windows were written."""
         assert output.low is not None
-        stream, before = self._plan.low[output.low], self._before
+        stream, before = self.plan.low[output.low], self.before
         then, progress = before.texts[output.name], before.queries[output.name]
         one = before.streams.get(stream.key)
         if one is None or stream.sliced is None or stream.sliced.scale == 1:
@@ -291,7 +285,7 @@ class StateMigration:
         replaced = self._replaced(stream)
         if replaced and stream.sliced is not None:
             # What was closed stays closed; what was open goes on, in slices of both kinds.
-            before = ((one.sliced, self._before.streams[one.key].until) for one in replaced)
+            before = ((one.sliced, self.before.streams[one.key].until) for one in replaced)
             known = [s.closed_before(end) for s, end in before if s is not None and end is not None]
             until = stream.sliced.value_at(max(known)) if known else None
             return StreamProgress(until=until, since=since, goes_on=True)
@@ -299,7 +293,7 @@ class StateMigration:
 
     def _unseen(self, stream: LowStream, column: str | None) -> SliceValue | None:
         """The first value of a column that no tuple read so far has."""
-        if column is None or not self._before.seen:
+        if column is None or not self.before.seen:
             return None
         found = self._reached.of_column(column, Read(stream.name, stream.tree_fields))
         if found is None or found is ALL:
@@ -310,9 +304,9 @@ class StateMigration:
     def _available(self) -> dict[str, SliceValue | None]:
         """For each stored stream the first value of which all rows are, or will be, stored."""
         found: dict[str, SliceValue | None] = {}
-        was_read = {leaf for then in self._before.texts.values() for leaf in then["leaves"]}
-        for stream in self._plan.low:
-            progress = self._state.streams[stream.key]
+        was_read = {leaf for then in self.before.texts.values() for leaf in then["leaves"]}
+        for stream in self.plan.low:
+            progress = self.state.streams[stream.key]
             gone = progress.kept_from
             if stream.groups is not None and (stream.key not in was_read or gone is None):
                 gone = progress.until
@@ -323,19 +317,19 @@ class StateMigration:
                 # Slices before may have tuples in streams that a new query does not read.
                 gone = progress.since if gone is None else max(gone, progress.since)
             found[stream.name] = gone
-        for running in self._plan.running:
-            if running.key in self._state.streams:
-                found[running.name] = self._state.streams[running.key].until
+        for running in self.plan.running:
+            if running.key in self.state.streams:
+                found[running.name] = self.state.streams[running.key].until
         return found
 
     def _has_new_columns(self, stream: LowStream) -> bool:
         """Whether a stream has columns now that were not computed before."""
-        return bool(set(stream.texts) - set(self._before.columns.get(stream.key, ())))
+        return bool(set(stream.texts) - set(self.before.columns.get(stream.key, ())))
 
     def _new_running(self, running: RunningStream) -> StreamProgress:
         def asked(value: Value) -> Mapping[Any, Value]:
             return epoch_retention_bounds(
-                running.rel, value, self._plan.trees, self._plan.leaves, self._plan.kept_by
+                running.rel, value, self.plan.trees, self.plan.leaves, self.plan.kept_by
             )
 
         column = running.value
@@ -343,14 +337,14 @@ class StateMigration:
         return StreamProgress(until=start, since=start)
 
     def _new_query(self, output: StreamOutput) -> StreamProgress:
-        plan = self._plan
+        plan = self.plan
         if output.release is None:
             assert output.low is not None
             stream = plan.low[output.low]
             if stream.groups is not None:
                 start = self._available()[stream.name]
-                if start is not None and self._before.seen:
-                    self._state.starts[output.name] = start
+                if start is not None and self.before.seen:
+                    self.state.starts[output.name] = start
             return StreamProgress()
         release = output.release
         if release.kind != "ordered":
@@ -374,7 +368,7 @@ class StateMigration:
         if least is None or least is ALL:
             return None
         available = self._available()
-        falling = {stream.name for stream in self._plan.low if stream.descending}
+        falling = {stream.name for stream in self.plan.low if stream.descending}
 
         def whole(value: SliceValue) -> bool:
             for leaf, bound in asked(value).items():
@@ -400,5 +394,4 @@ class StateMigration:
 
 
 def after(value: SliceValue) -> SliceValue:
-    """The next value."""
     return math.nextafter(value, math.inf) if isinstance(value, float) else value + 1

@@ -186,7 +186,6 @@ def text_lines(content: bytes, quoted: bool) -> pa.Array:
 
 
 def bytes_of(lines: pa.Array) -> bytes:
-    """Concatenated lines."""
     _, offsets, data = lines.buffers()
     edges = np.frombuffer(offsets, np.int64)[lines.offset : lines.offset + len(lines) + 1]
     return b"" if data is None else data[int(edges[0]) : int(edges[-1])].to_pybytes()

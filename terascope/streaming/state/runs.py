@@ -136,7 +136,6 @@ class RunFolder:
 
     @property
     def control(self) -> Path:
-        """The folder of control requests."""
         return self.path / "control"
 
     def note_links(self, states: Sequence[LinkState]) -> None:

@@ -121,7 +121,6 @@ class SegmentWriter:
         return self._files[shelf]
 
     def reports(self) -> Iterator[tuple[str, str]]:
-        """A report of every segment."""
         for segment in self.segments:
             yield "segment", json.dumps(segment)
 

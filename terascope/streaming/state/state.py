@@ -85,8 +85,6 @@ def keep(
 
 @dataclass
 class StreamProgress:
-    """The progress of a stream or a query."""
-
     until: SliceValue | None = None
     """All slices before this one were released; None: none yet."""
     bounds: list[SliceValue | None] = field(default_factory=list)
@@ -148,7 +146,6 @@ class StreamState:
     """The most bytes that one batch put into the store."""
 
     def to_text(self) -> str:
-        """The state as JSON."""
         return json.dumps(self, default=vars)
 
     @staticmethod
@@ -200,9 +197,8 @@ class StateFolder:
         repeated batch, with other tasks or another memory, must release the same.
         """
         try:
-            make_folder(self.folder)
             put(self._intent(batch), {"offset": dict(offset), "until": dict(until)})
-        except (OSError, StreamError) as problem:
+        except StreamError as problem:
             raise OutputError(str(problem)) from problem
 
     def intended(self, batch: int, offset: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,7 +62,6 @@ class DueWindows:
 
     @property
     def ends(self) -> range:
-        """The ends of the windows."""
         return range(self.since, self.until, self.windows.windows.window.slide)
 
     @property
@@ -103,7 +102,6 @@ class Pieces:
         return sum(leaf.bytes for leaf in self.leaves.values())
 
     def of(self, spans: Sequence[SliceSpan]) -> Pieces:
-        """The pieces of some spans."""
         leaves = {
             tier: replace(leaf, segments=tuple(within(leaf.segments, spans, tier)))
             for tier, leaf in self.leaves.items()
