@@ -38,6 +38,7 @@ from terascope.plan.rel import (
     Scan,
     Window,
 )
+from terascope.streaming.closing import epoch_watermark
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.partners import streams_below
 from terascope.streaming.state.segments import Segment
@@ -134,7 +135,8 @@ class QueryReporter:
         if output.release is None:
             assert output.low is not None
             stream = self._plan.low[output.low]
-            column, rel = epoch_column(stream), read_of(stream)
+            rel = Read(stream.name, stream.tree_fields)
+            column = Col(stream.value or "", rel.type_of(stream.value or ""))
             if progress.until is None:
                 groups = (s for s in state.segments if s.stream == stream.key)
                 lows = [int(s.low) for s in groups if s.kind == "groups" and s.low is not None]
@@ -210,21 +212,11 @@ def waits(output: StreamOutput, plan: StreamPlan) -> bool:
     return plan.low[output.low].groups is not None
 
 
-def epoch_column(stream: LowStream) -> Col:
-    field = next(f for f in stream.tree_fields if f.name == stream.value)
-    return Col(field.name, field.type)
-
-
-def read_of(stream: LowStream) -> Read:
-    return Read(stream.name, stream.tree_fields)
-
-
 def is_flushing(stream: LowStream, report: BatchReport, plan: StreamPlan) -> bool:
     """Whether slices of a stream are complete by the watermark and not emitted yet."""
     if stream.groups is None or stream.value is None:
         return False
-    unlimited = Watermarks(plan.trees, report.watermarks.scan)
-    watermark = unlimited.of(epoch_column(stream), read_of(stream))
+    watermark = epoch_watermark(stream, Watermarks(plan.trees, report.watermarks.scan))
     until = report.state.streams[stream.key].until
     if not is_number(watermark) or (until is not None and watermark <= until):
         return False

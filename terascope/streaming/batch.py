@@ -22,14 +22,13 @@ from terascope.diagnostic import OutputError
 from terascope.execute.results.parts import Part
 from terascope.execute.results.result_files import in_sequence
 from terascope.functions.base import Value
-from terascope.physical.stream.plan import LowStream, RunningStream
+from terascope.physical.stream.plan import RunningStream
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col
-from terascope.plan.rel import Read
 from terascope.streaming.closing import (
     ClosingSlices,
-    closed_columns,
     due,
+    epoch_watermark,
     ingest_heartbeats,
     portion_of,
     scan_watermarks,
@@ -37,6 +36,7 @@ from terascope.streaming.closing import (
 )
 from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
+from terascope.streaming.late import closed_columns
 from terascope.streaming.partners import pass_by
 from terascope.streaming.release import Releasing, run_due
 from terascope.streaming.replan.samples import TupleSample
@@ -303,13 +303,6 @@ class MicroBatch:
             self._hops, heartbeat_ns=self._heartbeat_ns, samples=self._samples,
             measures=self._measures,
         )  # fmt: skip
-
-
-def epoch_watermark(stream: LowStream, watermarks: Watermarks) -> Value:
-    """The epoch before which all groups of a stream are complete."""
-    assert stream.value is not None
-    column = next(f for f in stream.fields if f.name == stream.value)
-    return watermarks.of(Col(column.name, column.type), Read(stream.name, stream.tree_fields))
 
 
 def is_due(reached: Value, progress: StreamProgress) -> bool:

@@ -12,18 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 
-from terascope.analysis.moving import ALL, reaches
+from terascope.analysis.moving import ALL
 from terascope.analysis.order import FINENESS
+from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.arrival import TICKS_NS, is_arrival
 from terascope.connectors.base import MOST_NAMED
 from terascope.connectors.live import Offset
 from terascope.functions.base import Trend, Value
-from terascope.physical.stream.plan import LowStream, StreamPlan
+from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.plan.expr import Col, columns_of
-from terascope.plan.rel import Aggregate, Scan, SourceField
+from terascope.plan.rel import Read, Scan, SourceField
 from terascope.streaming.heartbeat import Heartbeat
-from terascope.streaming.late import ClosedColumn, late_columns
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import Seen, StreamState, keep
 
@@ -159,6 +158,12 @@ def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue 
 # ---- slices that close ---------------------------------------------------------------------------
 
 
+def epoch_watermark(stream: LowStream, watermarks: Watermarks) -> Value:
+    """The epoch before which all groups of a stream are complete."""
+    assert stream.value is not None
+    return watermarks.of_column(stream.value, Read(stream.name, stream.tree_fields))
+
+
 def due(
     stream: LowStream,
     state: StreamState,
@@ -250,36 +255,3 @@ def scattered(stream: LowStream, state: StreamState) -> list[ClosingSlices]:
     ]
     made = work(stream, waiting, state.streams[stream.key].until, None, together=True)
     return [slices for slices in made if len(slices.segments) >= MANY_SEGMENTS]
-
-
-# ---- tuples that would be late -------------------------------------------------------------------
-
-
-def closed_columns(plan: StreamPlan, state: StreamState) -> dict[str, list[ClosedColumn]]:
-    """By interface: for each stream of groups its column, the value below which it is closed, and
-    its key.
-    """
-    found: dict[str, list[ClosedColumn]] = {}
-    for stream in plan.low:
-        progress = state.streams[stream.key]
-        until, rel = progress.until, plan.job.trees[stream.name]
-        if until is None or stream.groups is None or not isinstance(rel, Aggregate):
-            continue
-        if stream.is_retired:
-            continue  # it gets no tuples
-        if progress.since is not None and until <= progress.since and not progress.goes_on:
-            continue  # it has not begun: nobody misses those tuples
-        key = dict(rel.keys)[stream.value or ""]
-        (name,) = columns_of(key)
-        column = next(c for c in stream.scan.columns if c.name == name)
-        limit = reaches(
-            key, Trend.INCREASING, Col(name, column.type), Trend.INCREASING, until,
-            plan.job.parameters,
-        )  # fmt: skip
-        if limit is None or limit is ALL:
-            continue
-        for interface in stream.scan.interfaces:
-            found.setdefault(interface, []).append((column.read_from, limit, stream.key, False))
-    for interface, missed in late_columns(plan, state):
-        found.setdefault(interface, []).append(missed)
-    return {name: sorted(columns) for name, columns in found.items()}

@@ -28,7 +28,7 @@ from terascope.functions.base import Value
 from terascope.physical.delivery import PartFormat
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.plan.rel import WEND, WSTART, Field, Read, Rel, Scan, Sliding, Window
+from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Read, Rel, Scan, Sliding, Window
 from terascope.streaming.partners import streams_below
 from terascope.streaming.state.state import InterfaceReport, StreamProgress, StreamState, keep
 
@@ -74,27 +74,50 @@ class LateBounds(RowBounds):
         return high, low
 
 
-def late_columns(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, ClosedColumn]]:
-    """By interface: a column, the value below which a tuple is late for rows of a query, and the
-    key of that query.
+def closed_columns(plan: StreamPlan, state: StreamState) -> dict[str, list[ClosedColumn]]:
+    """By interface: a column, the value below which a tuple is late for the groups of a stream or
+    for the rows of a query, and the key of that stream or query.
     """
+    limits: dict[tuple[str, str, str, bool], SliceValue] = {}
+    for key, need in (*closed_groups(plan, state), *released_rows(plan, state)):
+        for interface, column, value, falls in of_scan(need):
+            known = limits.get((interface, column, key, falls), value)
+            limits[interface, column, key, falls] = (min if falls else max)(known, value)
+    found: dict[str, list[ClosedColumn]] = {}
+    for (interface, column, key, falls), value in limits.items():
+        found.setdefault(interface, []).append((column, value, key, falls))
+    return {name: sorted(columns) for name, columns in found.items()}
+
+
+def closed_groups(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
+    """Bounds of the tuples of closed groups, with the key of their stream."""
+    for stream in plan.low:
+        progress = state.streams[stream.key]
+        until, rel = progress.until, plan.job.trees[stream.name]
+        if until is None or stream.groups is None or not isinstance(rel, Aggregate):
+            continue
+        if stream.is_retired:
+            continue  # it gets no tuples
+        if progress.since is not None and until <= progress.since and not progress.goes_on:
+            continue  # it has not begun: nobody misses those tuples
+        epoch = dict(rel.keys)[stream.value or ""]
+        for need in LateBounds(plan.trees, ()).of_expr(rel.source, epoch, until):
+            yield stream.key, need
+
+
+def released_rows(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
+    """Bounds of the tuples of released rows, with the late key of the query."""
     raw = {stream.name for stream in plan.low if stream.groups is None}
-    limits: dict[tuple[str, str, str, bool], int | float] = {}
-    for key, need in missing(plan, state):
+    for key, need in stored_rows_of_released(plan, state):
         if not isinstance(need.leaf, Read) or need.leaf.stream not in raw:
             continue
-        if need.column is None or need.bound is None or need.bound is ALL:
-            continue
-        tree = plan.trees.streams[need.leaf.stream]
-        for below in LateBounds(plan.trees, ()).of_column(tree, need.column, need.bound):
-            for interface, column, value, falls in of_scan(below):
-                known = limits.get((interface, column, key, falls), value)
-                limits[interface, column, key, falls] = (min if falls else max)(known, value)
-    for (interface, column, key, falls), value in limits.items():
-        yield interface, (column, value, key, falls)
+        if need.column is not None and need.bound is not None and need.bound is not ALL:
+            tree = plan.trees.streams[need.leaf.stream]
+            for below in LateBounds(plan.trees, ()).of_column(tree, need.column, need.bound):
+                yield key, below
 
 
-def missing(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
+def stored_rows_of_released(plan: StreamPlan, state: StreamState) -> Iterator[tuple[str, RowBound]]:
     """Bounds of the stored rows of released rows, with the late key of the query."""
     misses = LateBounds(plan.trees, plan.leaves)
     for output in plan.outputs:
