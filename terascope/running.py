@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from terascope.connectors.live.links import check_read_files
 from terascope.diagnostic import OutputError, SourceError, SparkLost
 from terascope.functions.base import ValueMistake
-from terascope.operate.callback import Callback, CallbackSink
 from terascope.operate.control_requests import (
     SHOWN,
     ControlRequest,
@@ -37,7 +36,7 @@ from terascope.operate.notices import Notices
 from terascope.operate.reporting import Reporter
 from terascope.operate.server import StatusServer
 from terascope.operate.status import Status
-from terascope.operate.subscription import Subscription
+from terascope.operate.subscription import Callback, CallbackSink, Subscription
 from terascope.physical.stream.plan import StreamPlan
 from terascope.pipeline import Compiled
 from terascope.sharing.compositions import Composition

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from terascope.execute.low_level import Progress
     from terascope.execute.results.job_result import JobResult
     from terascope.explain import Format, Stage
-    from terascope.operate.callback import Callback
+    from terascope.operate.subscription import Callback
     from terascope.physical.delivery import PartFormat
     from terascope.physical.job import Job
     from terascope.physical.settings import Destination

@@ -33,8 +33,8 @@ from terascope.units import plural, readable_seconds
 if TYPE_CHECKING:
     from terascope.cli.printing import RowsFormat
     from terascope.cli.run import ResultFlags, StreamFlags
-    from terascope.operate.callback import Callback
     from terascope.operate.status import Status
+    from terascope.operate.subscription import Callback
     from terascope.physical.stream.plan import StreamPlan
     from terascope.running import RunningSet, StreamFormat
     from terascope.session import QuerySet, Session

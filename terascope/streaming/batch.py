@@ -249,7 +249,8 @@ class MicroBatch:
         progress = state.streams[running.key]
         if progress.ended:
             return False
-        unlimited = replace(self._watermarks, limits=without(self._watermarks.limits, running.name))
+        others = {n: one for n, one in self._watermarks.limits.items() if n != running.name}
+        unlimited = replace(self._watermarks, limits=others)
         rel = running.rel
         column = Col(running.value, rel.type_of(running.value))
         reached = unlimited.of(column, rel)
@@ -285,9 +286,8 @@ class MicroBatch:
         state.closed = closed_columns(context.plan, state)
         delivered: dict[str, int] = {}
         for name, result in context.results.items():
-            until = None
-            if name in state.queries:
-                until = state.queries[name].position()
+            progress = state.queries.get(name)
+            until = None if progress is None else progress.bounds or progress.until
             delivered[name] = result.deliver(self._number, self._parts.pop(name, []), until)
             crash_here("manifest")
         assert not self._parts, f"rows of unknown queries: {sorted(self._parts)}"
@@ -308,10 +308,6 @@ class MicroBatch:
 def is_due(reached: Value, progress: StreamProgress) -> bool:
     """Whether there are complete epochs that were not released yet."""
     return reached is not None and (progress.until is None or reached > progress.until)
-
-
-def without(limits: Mapping[str, tuple[str, Value]], name: str) -> dict[str, tuple[str, Value]]:
-    return {stream: limit for stream, limit in limits.items() if stream != name}
 
 
 class Resting(Exception):

@@ -77,8 +77,14 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
                 seen.late_smallest[column] = report.smallest[column]
             if report.tuples:
                 seen.last_tuple_ns = offset.now_ns
+    ingest_offset(state.seen, offset)
+    state.ended = offset.ended
+
+
+def ingest_offset(known: dict[str, Seen], offset: Offset) -> None:
+    """Ingest the bounds of the tuples of all sources before an offset, and their signs of life."""
     for name, link in offset.links.items():
-        seen = state.seen.setdefault(name, Seen())
+        seen = known.setdefault(name, Seen())
         keep(seen.largest, {column: most for column, (_, most) in link.seen.items()}, max)
         keep(seen.smallest, {column: least for column, (least, _) in link.seen.items()}, min)
         seen.arrived_ns = max(seen.arrived_ns, offset.arrived_ns)
@@ -86,7 +92,6 @@ def ingest_heartbeats(state: StreamState, beats: Iterable[Heartbeat], offset: Of
             seen.quiet_ns = max(seen.quiet_ns or link.quiet_ns, link.quiet_ns)
         if link.is_left_behind:
             seen.left_ns = seen.quiet_ns
-    state.ended = offset.ended
 
 
 def scan_watermarks(

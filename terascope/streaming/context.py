@@ -130,11 +130,12 @@ class Expiry:
 
     def __init__(self, plan: StreamPlan) -> None:
         self._plan = plan
-        self._moved: list[tuple[object, ...]] | None = None
+        self._moved: object = None
         self._least: dict[str, Value] = {}
 
     def __call__(self, state: StreamState) -> None:
-        moved = [progress.moved for progress in (*state.queries.values(), *state.streams.values())]
+        every = (*state.queries.values(), *state.streams.values())
+        moved = [(one.until, tuple(one.bounds), one.ended) for one in every]
         if moved != self._moved:  # asking everybody takes longer than most batches have
             self._moved, self._least = moved, retained_from(self._plan, state)
         least = self._least

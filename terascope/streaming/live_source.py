@@ -20,10 +20,10 @@ from terascope.connectors.base import Edge
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.physical.splits import even_bundles
-from terascope.streaming.ownership import Beginning, Epoch, owned_epochs
+from terascope.streaming.ownership import Epoch, owned_epochs
 from terascope.streaming.replan.tree_plans import TreesInForce, in_force
 from terascope.streaming.state.runs import RunFolder
-from terascope.streaming.state.state import StateFolder, packed_offset, unpacked_offset
+from terascope.streaming.state.state import StateFolder, StreamState, packed_offset, unpacked_offset
 from terascope.streaming.tasks.read import ReadTask, StreamRead
 
 
@@ -83,8 +83,7 @@ class LiveSource:
         """The tasks that read the data between two offsets."""
         source = self._source
         first, last = unpacked_offset(start), unpacked_offset(end)
-        state = StateFolder(RunFolder(Path(source.folder)).state).at(start)
-        beginning = Beginning.of(state)
+        state = StateFolder(RunFolder(Path(source.folder)).state).at(start) or StreamState()
         splits = self.links.splits(first, last)
         made: list[ReadTask] = []
         planned = time.time()
@@ -100,14 +99,14 @@ class LiveSource:
                 native.streams,
                 source.epochs,
                 parts,
-                beginning,
+                state,
                 first,
                 last,
                 source.skew_ns,
                 names,
             )
             for number, some in enumerate(parts):
-                closed = {n: beginning.closed.get(n, ()) for n in names}
+                closed = {n: state.closed.get(n, ()) for n in names}
                 task = ReadTask(
                     place, some, len(made), mine[number], closed, planned, json.dumps(end), trees,
                     -(-sample // len(parts)),

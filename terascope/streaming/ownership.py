@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from terascope.analysis.order import FINENESS
 from terascope.connectors.arrival import TICKS_NS, is_arrival
 from terascope.connectors.base import Split
 from terascope.connectors.live import Offset
@@ -21,10 +20,9 @@ from terascope.physical.splits import Epochs, epoch_of, owned
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import columns_of
-from terascope.plan.rel import ClockUnit
-from terascope.streaming.closing import portion_of
-from terascope.streaming.late import ClosedColumn
-from terascope.streaming.state.state import StreamState
+from terascope.plan.rel import Scan, SourceField
+from terascope.streaming.closing import ingest_offset, portion_of, scan_watermarks
+from terascope.streaming.state.state import Seen, StreamState
 
 
 @dataclass(frozen=True)
@@ -33,33 +31,24 @@ class Epoch:
 
     key: str
     """The key of the stream."""
-    column: str
-    interfaces: tuple[str, ...]
-    band: int | float
-    clock: ClockUnit | None
+    scan: Scan
+    column: SourceField
 
     def reached(self, offset: Offset, skew_ns: int) -> SliceValue | None:
         """The value below which no tuple can come after an offset; None: there is no watermark."""
-        if is_arrival(self.column):
-            return offset.arrived_ns // TICKS_NS[self.column]
-        least: SliceValue | None = None
-        for name in self.interfaces:
-            link = offset.link(name)
-            told = [link.seen[self.column][1] - self.band] if self.column in link.seen else []
-            if self.clock is not None and link.quiet_ns is not None:
-                told.append((link.quiet_ns - skew_ns) // (10**9 // FINENESS[self.clock]))
-            if not told:
-                return None
-            least = max(told) if least is None else min(least, max(told))
-        return least
+        known: dict[str, Seen] = {}
+        ingest_offset(known, offset)
+        value = scan_watermarks(known, skew_ns, ended=False)(self.scan).get(self.column.name)
+        assert self.column.slope is not None
+        return None if value is None else value - self.column.slope.band
 
     def seen(self, offset: Offset) -> tuple[bool, int | None]:
         """Whether the tuples before an offset are known, and the largest value of these."""
-        if is_arrival(self.column):
-            return True, offset.arrived_ns // TICKS_NS[self.column] if offset.arrived_ns else None
-        links = [offset.link(name) for name in self.interfaces]
-        begun = [link for link in links if link.begun]
-        known = [link.seen[self.column][1] for link in begun if self.column in link.seen]
+        name = self.column.read_from
+        if is_arrival(name):
+            return True, offset.arrived_ns // TICKS_NS[name] if offset.arrived_ns else None
+        begun = [link for link in map(offset.link, self.scan.interfaces) if link.begun]
+        known = [link.seen[name][1] for link in begun if name in link.seen]
         return len(known) == len(begun), max(known, default=None)
 
 
@@ -74,39 +63,20 @@ def stream_epochs(plan: StreamPlan) -> dict[int, Epoch]:
             stream = plan.by_name[query.name]
             (name,) = columns_of(query.keys[query.epoch][1])
             column = next(c for c in stream.scan.columns if c.read_from == name)
-            band = 0 if column.slope is None else column.slope.band
-            found[stream.number] = Epoch(
-                stream.key, name, stream.scan.interfaces, band, column.clock
-            )
+            found[stream.number] = Epoch(stream.key, stream.scan, column)
     return found
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """The part of the earlier state that tasks need."""
-
-    closed: Mapping[str, tuple[ClosedColumn, ...]] = field(default_factory=dict)
-    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
-    until: Mapping[str, SliceValue] = field(default_factory=dict)
-    """By the key of a stream: all slices before this one are closed."""
-    crowded: frozenset[str] = frozenset()
+def crowded_streams(state: StreamState) -> set[str]:
     """The keys of streams with more pending slices than may close in one batch. Groups that their
-    tasks complete would be emitted before older slices."""
-
-    @staticmethod
-    def of(state: StreamState | None) -> Beginning:
-        if state is None:
-            return Beginning()
-        pending: Counter[str] = Counter()
-        for segment in state.segments:
-            if segment.kind == "groups":
-                pending[segment.stream] += segment.length
-        portion = portion_of(state)
-        return Beginning(
-            {name: tuple(limits) for name, limits in state.closed.items()},
-            {key: one.until for key, one in state.streams.items() if one.until is not None},
-            frozenset(key for key, length in pending.items() if length > portion),
-        )
+    tasks complete would be emitted before older slices.
+    """
+    pending: Counter[str] = Counter()
+    for segment in state.segments:
+        if segment.kind == "groups":
+            pending[segment.stream] += segment.length
+    portion = portion_of(state)
+    return {key for key, length in pending.items() if length > portion}
 
 
 def owned_epochs(
@@ -114,20 +84,28 @@ def owned_epochs(
     streams: Sequence[int],
     epochs: Mapping[int, Epoch],
     tasks: Sequence[Sequence[Split]],
-    beginning: Beginning,
+    state: StreamState,
     start: Offset,
     end: Offset,
     skew_ns: int,
     names: set[str],
 ) -> list[dict[int, Epochs | None]]:
-    """The owned epochs of each task, by query of a read with these interfaces."""
+    """The owned epochs of each task, by query of a read with these interfaces. `state`: before the
+    batch.
+    """
+    crowded = crowded_streams(state)
     found: list[dict[int, Epochs | None]] = [{} for _ in tasks]
     for place, query in enumerate(low.queries):
         if not isinstance(query, LowAggregate) or streams[place] not in epochs:
             continue
         if not set(query.interfaces) <= names:  # another read has tuples of it, too
             continue
-        limits = within(query, epochs[streams[place]], beginning, start, end, skew_ns)
+        epoch = epochs[streams[place]]
+        if epoch.key in crowded:
+            continue
+        progress = state.streams.get(epoch.key)
+        until = None if progress is None else progress.until
+        limits = within(query, epoch, until, start, end, skew_ns)
         if limits is None:
             continue
         for task, mine in enumerate(owned(query, tasks)):
@@ -140,22 +118,23 @@ def owned_epochs(
 def within(
     query: LowAggregate,
     epoch: Epoch,
-    beginning: Beginning,
+    until: SliceValue | None,
     start: Offset,
     end: Offset,
     skew_ns: int,
 ) -> Epochs | None:
-    """The epochs of which only this batch has tuples; None when that is unknown."""
+    """The epochs of which only this batch has tuples; None when that is unknown. `until`: all
+    slices before this one are closed.
+    """
     assert query.epoch is not None
     _, evaluate = epoch_of(query.keys[query.epoch][1])
-    if set(epoch.interfaces) != set(query.interfaces) or epoch.key in beginning.crowded:
+    if set(epoch.scan.interfaces) != set(query.interfaces):
         return None
     is_known, largest = epoch.seen(start)
     if not is_known:
         return None
     first = None if largest is None else evaluate((largest,))
     first = None if first is None else first + 1
-    until = beginning.until.get(epoch.key)
     if until is not None:
         first = int(until) if first is None else max(first, int(until))
     if end.ended:

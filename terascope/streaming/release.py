@@ -101,7 +101,7 @@ class Releasing:
         reports = run_due(self._context, self._engine, state, due)
         return [*reports, *(("part", part.to_json()) for part in self._computed(computed))]
 
-    def _due(self, members: Sequence[Waiting]) -> DueWork | None:
+    def _due(self, members: Sequence[Waiting]) -> DueSlices | DueJoin | DuePipelines | None:
         """The queries that tasks compute from closed rows."""
         output, bounds = members[0]
         plan, release = self._context.plan, output.release

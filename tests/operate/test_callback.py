@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from terascope.diagnostic import StreamError
-from terascope.operate.callback import CallbackSink
 from terascope.operate.subscription import (
     REMOVED,
+    CallbackSink,
     Retention,
     Subscription,
     removed_until,

@@ -16,10 +16,10 @@ import pyarrow as pa
 from prometheus_client import CollectorRegistry, generate_latest
 
 import terascope.running as running_sets
-from terascope.operate.callback import CallbackSink
 from terascope.operate.causes import causes
 from terascope.operate.metrics import StatusCollector
 from terascope.operate.status import Status
+from terascope.operate.subscription import CallbackSink
 from terascope.running import RunningSet
 from terascope.spark.stream.runner import Runner
 from terascope.streaming.heartbeat import BatchReport

@@ -102,15 +102,6 @@ class StreamProgress:
         """The value at which each part resumes."""
         return [*self.bounds[:parts], *[None] * (parts - len(self.bounds))]
 
-    @property
-    def moved(self) -> tuple[object, ...]:
-        """The progress in a form that can be compared."""
-        return self.until, tuple(self.bounds), self.ended
-
-    def position(self) -> Any:
-        """The value up to which rows were released, for the manifest."""
-        return self.bounds or self.until
-
 
 @dataclass
 class StreamState:

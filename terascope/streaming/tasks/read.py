@@ -13,7 +13,7 @@ import json
 import resource
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -75,7 +75,7 @@ class ReadTask:
     number: int
     owned: Mapping[int, Epochs | None]
     """By query: epochs that this task owns, and that end with the batch."""
-    closed: Mapping[str, tuple[ClosedColumn, ...]]
+    closed: Mapping[str, Sequence[ClosedColumn]]
     """By interface: columns, the value below which a slice of a stream is closed, and its key."""
     planned: float
     """The time when the batch was planned, for the trace of its heartbeats."""

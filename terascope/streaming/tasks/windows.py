@@ -214,10 +214,6 @@ class DueSpan:
     pieces: Pieces
     compiled: bool
 
-    @property
-    def bytes(self) -> int:
-        return self.pieces.bytes
-
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         del sink
         slices = Regrouping(self.pieces.groups, self.compiled)

@@ -64,11 +64,6 @@ class DueRange:
 class DueWork(Protocol):
     """Queries that a task computes from the store, or spans of slices for later windows."""
 
-    @property
-    def bytes(self) -> int:
-        """The stored bytes that the work reads."""
-        ...
-
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]: ...
 
 
@@ -106,10 +101,6 @@ class DueMerge:
     fields: tuple[Field, ...]
     ordered: KeptOrder
     parts: tuple[Part, ...]
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.path.stat().st_size for part in self.parts)
 
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         del stored
