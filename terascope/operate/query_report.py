@@ -7,30 +7,26 @@ inputs that hold it back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import assert_never
 
 from terascope.analysis.bounded import side_of
-from terascope.analysis.moving import ALL, is_number, reaches
+from terascope.analysis.moving import is_number
 from terascope.analysis.order import FINENESS, Trees
+from terascope.analysis.row_bounds import RowBound, RowBounds
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Value
 from terascope.operate.source_report import RunFacts
 from terascope.operate.status import THE_END, Hold, QueryStatus, SourceStatus, StoreStatus
 from terascope.physical.stream.plan import LowStream, StreamOutput, StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.plan.expr import Col, Expr, columns_of
+from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import (
     WEND,
     WSTART,
     Aggregate,
-    Filter,
     Join,
-    Lookup,
-    Merge,
-    Project,
     Rank,
     Read,
     Rel,
@@ -272,55 +268,40 @@ def covered(spans: Iterable[tuple[int, int]]) -> int:
 # ---- moments -------------------------------------------------------------------------------------
 
 
+class ClockBounds(RowBounds):
+    """Carries a value down to the clock of its source. The edges of a window are values of the
+    column that it is measured on.
+    """
+
+    def of_column(self, rel: Rel, name: str, bound: Value) -> Iterator[RowBound]:
+        match rel:
+            case Window() if name in (WSTART, WEND):
+                yield from self.of_column(rel.source, name if rel.elements else rel.on, bound)
+            case Rank():
+                yield from self.of_column(rel.source, name, bound)
+            case Aggregate() | Running():
+                keys = dict(rel.keys)
+                if name in keys:
+                    yield from self.of_expr(rel.source, keys[name], bound)
+            case Join():
+                yield from self.of_column(side_of(rel, name), name, bound)
+            case _:
+                yield from super().of_column(rel, name, bound)
+
+
 def moment_ns(expr: Expr, value: Value, rel: Rel, trees: Trees) -> int | None:
     """The moment, in nanoseconds since 1970, at which the clock of the source reaches a value of an
     expression over `rel`; None: there is no clock. For `time/60` and the value 28333333 that is the
     beginning of this minute.
     """
-    if value is None or value is ALL:
+    if not is_number(value):
         return None
+    bounds = ClockBounds(trees, ())
     if isinstance(expr, Col):
-        return column_moment(expr.name, value, rel, trees)
-    names = columns_of(expr)
-    orders = trees.orders(rel)
-    if len(names) != 1 or not names <= orders.keys():
+        reached = next(bounds.of_column(rel, expr.name, value), None)
+    else:
+        reached = next(bounds.of_expr(rel, expr, value), None)
+    if reached is None or not isinstance(reached.leaf, Scan) or not is_number(reached.bound):
         return None
-    (name,) = names
-    column = Col(name, rel.type_of(name))
-    reached = reaches(
-        expr, trees.trend(expr, rel), column, orders[name].slope.trend, value, trees.parameters
-    )
-    return None if reached is None else column_moment(name, reached, rel, trees)
-
-
-def column_moment(name: str, value: Value, rel: Rel, trees: Trees) -> int | None:
-    """The moment of a value of a column, which is followed down to its source."""
-    match rel:
-        case Scan():
-            field = next(c for c in rel.columns if c.name == name)
-            if field.clock is None or not isinstance(value, int | float):
-                return None
-            return round(value * (10**9 // FINENESS[field.clock]))
-        case Read():
-            return column_moment(name, value, trees.streams[rel.stream], trees)
-        case Filter() | Rank():
-            return column_moment(name, value, rel.source, trees)
-        case Project():
-            return moment_ns(dict(rel.items)[name], value, rel.source, trees)
-        case Aggregate() | Running():
-            keys = dict(rel.keys)
-            return moment_ns(keys[name], value, rel.source, trees) if name in keys else None
-        case Window():
-            if name not in (WSTART, WEND):
-                return column_moment(name, value, rel.source, trees)
-            # The edges of a window are values of the column that it is measured on.
-            return column_moment(name if rel.elements else rel.on, value, rel.source, trees)
-        case Join():
-            return column_moment(name, value, side_of(rel, name), trees)
-        case Merge():
-            source = rel.sources[0]
-            return column_moment(source.names[rel.names.index(name)], value, source, trees)
-        case Lookup():
-            return None
-        case _:
-            assert_never(rel)
+    clock = next(c.clock for c in reached.leaf.columns if c.name == reached.column)
+    return None if clock is None else round(reached.bound * (NANOSECONDS // FINENESS[clock]))
