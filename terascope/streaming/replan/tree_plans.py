@@ -61,10 +61,6 @@ class AggregateFamily:
         keys = [attributes_of(query) for query in self.members]
         return len(set(keys)) < len(set(zip(keys, self.conditions, strict=True)))
 
-    @property
-    def is_worth_a_look(self) -> bool:
-        return self.has_rivals or len(self.members) >= LEAST_QUERIES
-
     def units(self, tables: Sequence[Collection[str]] = ()) -> list[Unit]:
         """The tables that take tuples if some members share tables. A shared table with a missing
         member is left out.
@@ -146,7 +142,7 @@ def families_of(read: str, low: LowPlan) -> list[AggregateFamily]:
         )
         for same, some in found.items()
     )
-    return [family for family in families if family.is_worth_a_look]
+    return [one for one in families if one.has_rivals or len(one.members) >= LEAST_QUERIES]
 
 
 def condition_of(low: LowPlan, query: LowAggregate) -> str:
