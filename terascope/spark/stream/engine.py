@@ -34,7 +34,6 @@ from terascope.spark.mistakes import translating
 from terascope.spark.passing import REPORT, read_reports, report_batch, task_frame
 from terascope.spark.stream.running import furthest_epoch, running_step
 from terascope.spark.write import written_parts
-from terascope.streaming.batch import Pipeline
 from terascope.streaming.context import Report, TaskWork
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.stored_rows import StoredRows, StoredStream
