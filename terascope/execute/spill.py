@@ -136,15 +136,6 @@ class SpilledBlock:
         return begin < end
 
 
-@dataclass(frozen=True)
-class Taken:
-    """Groups of some epochs, or of a part of one: all partials of each group."""
-
-    blocks: list[Block]
-    can_overflow: bool
-    """Whether the merged sums of a group might exceed 64 bits."""
-
-
 class SpilledGroups:
     """The spilled groups of one query.
 
@@ -197,9 +188,10 @@ class SpilledGroups:
         """The last spilled epoch; there must be one."""
         return max(int(lot.epochs[-1]) for lot in self._lots)
 
-    def take(self, before: int | None) -> Iterator[Taken]:
+    def take(self, before: int | None) -> Iterator[tuple[list[Block], bool]]:
         """Read the groups of the epochs before one, or of all, in order: some epochs at a time, or
-        a part of one that has many groups. They are forgotten once all of them were read.
+        a part of one that has many groups, with all partials of each group, and whether its merged
+        sums might exceed 64 bits. They are forgotten once all of them were read.
         """
         epochs, counts = self._sizes(before)
         ends = np.cumsum(counts)
@@ -213,9 +205,9 @@ class SpilledGroups:
             if first == last and counts[at] > TAKEN_ROWS:
                 for part in range(PARTS):
                     blocks = [self._part(lot, first, part) for lot in lots]
-                    yield Taken([b for b in blocks if len(b.rows)], can_overflow)
+                    yield [b for b in blocks if len(b.rows)], can_overflow
             else:
-                yield Taken([self._some(lot, first, last) for lot in lots], can_overflow)
+                yield [self._some(lot, first, last) for lot in lots], can_overflow
             at = end
         self._lots = [
             self._since(lot, before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -66,6 +67,8 @@ class Aggregator(TreeNode):
         # A bounded table may evict a group again and again.
         super().__init__(query, dictionaries, not compiled or query.table.kind == "open", is_inner)
         self._read = read or query
+        self._read_shape = Shape(self.shape.keys, self._read.shape.slots)
+        """The shape of groups of one epoch in the table."""
         self._counted = 0, 0
         """The counters of a bounded table at the last call of `counts`."""
         self._dictionaries = dictionaries
@@ -86,7 +89,7 @@ class Aggregator(TreeNode):
             return NumpyTable(self._read.shape)
         if choice.kind == "open":
             return OpenTable(self._read.shape, choice.max_bytes)
-        shape = Shape(self.shape.keys, self._read.shape.slots, with_epoch=True)
+        shape = replace(self._read_shape, with_epoch=True)
         capacity = choice.groups or capacity_for(shape, choice.max_bytes, choice.kind)
         return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
 
@@ -122,7 +125,7 @@ class Aggregator(TreeNode):
         values, masks = [v for v, _ in vectors], [m for _, m in vectors]
         epochs = self._epochs(tuples, entry)
         if self.shape.ranges:
-            own = set_apart(tuples, rows, self._read, codes, vectors, self.shape)
+            own = set_apart(tuples, rows, self._read, codes, vectors, self._read_shape)
             values = own.values
             vectors = list(zip(values, masks, strict=True))
             if own.groups is not None:  # FLOATs beyond the ordinary range leave as partial groups
@@ -245,7 +248,7 @@ class Aggregator(TreeNode):
         else:
             return False
         found = group_parts(
-            Shape(self.shape.keys, self._read.shape.slots),
+            self._read_shape,
             edges,
             [vector(c) for c in codes],
             [vector(values) for values, _ in vectors],

@@ -96,11 +96,11 @@ class PendingGroups:
                 if len(late.rows):
                     rest.append(late)
             due = rest
-            for taken in self._spilled.take(before):
-                if taken.can_overflow:
-                    yield from (Released(block, False) for block in taken.blocks)
+            for blocks, can_overflow in self._spilled.take(before):
+                if can_overflow:
+                    yield from (Released(block, False) for block in blocks)
                 else:
-                    yield from self._released(taken.blocks)
+                    yield from self._released(blocks)
         yield from self._released(due)
 
     def _due(self, before: int | None) -> list[Block]:

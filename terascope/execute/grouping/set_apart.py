@@ -13,10 +13,11 @@ import numpy as np
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
-from terascope.functions.slots import COUNT_OF, RANGE
+from terascope.functions.slots import RANGE
 from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, Vector
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of
-from terascope.kernels.tables.slots import Shape, put_keys
+from terascope.kernels.tables.open_table import grouped
+from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Call, Expr, Lit
 
@@ -43,7 +44,7 @@ def set_apart(
     shape: Shape,
 ) -> SetApart:
     """Separate the tuples that do not enter. `query`: as its table reads it; `shape`: the shape of
-    its groups. `vectors`: the vectors of its slots with an argument.
+    the groups in it. `vectors`: the vectors of its slots with an argument.
     """
     arguments = [slot for slot in query.slots if slot.kept.takes_argument]
     nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
@@ -61,7 +62,7 @@ def set_apart(
     if not beyond.any():
         return SetApart(rows, values, rows[:0])
     apart = rows[beyond]
-    groups = lone_groups(apart, query.slots, codes, vectors, found, shape)
+    groups = lone_groups(apart, arguments, codes, vectors, found, shape)
     return SetApart(rows[~beyond], values, apart, groups)
 
 
@@ -74,45 +75,21 @@ def lone_groups(
     shape: Shape,
 ) -> Rows:
     """A group for each of some tuples."""
-    groups = np.zeros((len(apart), shape.stride), np.int64)
-    groups[:, 0] = 1
-    put_keys(groups, shape, (code[apart] for code in codes))
     digits = {
         expr: digits_of(np.ascontiguousarray(vector[apart]), np.ascontiguousarray(ranges[apart]))
         for expr, (vector, ranges) in found.items()
         if vector.dtype == np.float64
     }
-    left = iter(vectors)
-    for j, slot in enumerate(slots):
-        target = groups[:, shape.slot(j)]
-        if not slot.kept.takes_argument:
-            target[:] = 1
-            continue
-        vector, masks = next(left)
-        valid = masks[apart] != 0
-        groups[:, 0] |= valid.astype(np.int64) << (1 + j)
-        target[:] = np.where(valid, words_of(slot, vector, apart, found, digits), 0)
-    return groups
-
-
-def words_of(
-    slot: Slot,
-    vector: Values,
-    apart: Codes,
-    found: Mapping[Expr, tuple[Values, Ints]],
-    digits: Mapping[Expr, Ints],
-) -> Ints:
-    """The word of a slot for each tuple that has a value for it."""
-    if slot.kept == COUNT_OF:
-        return np.ones(len(apart), np.int64)
-    if slot.kept == RANGE:
-        assert slot.argument is not None
-        known = found.get(slot.argument)
-        return np.zeros(len(apart), np.int64) if known is None else known[1][apart]
-    own = vector[apart]
-    match slot.argument:
-        case Call(function, (expr, Lit(value=int(place)))) if function == FLOAT_DIGIT:
-            if expr in digits:
-                return np.where(found[expr][1][apart] == 0, own, digits[expr][place])
-    words: Ints = own.astype(np.float64).view(np.int64) if slot.kept.is_float else own
-    return words
+    values: list[Values] = []
+    for slot, (vector, _) in zip(slots, vectors, strict=True):
+        own = vector[apart]
+        match slot.argument:
+            case expr if expr is not None and slot.kept == RANGE:
+                own = found[expr][1][apart] if expr in found else np.zeros(len(apart), np.int64)
+            case Call(function, (expr, Lit(value=int(place)))) if function == FLOAT_DIGIT:
+                if expr in digits:
+                    own = np.where(found[expr][1][apart] == 0, own, digits[expr][place])
+        values.append(own)
+    each = np.arange(len(apart), dtype=np.int32)
+    masks = [masks[apart] for _, masks in vectors]
+    return grouped(shape, each, each, [code[apart] for code in codes], values, masks)

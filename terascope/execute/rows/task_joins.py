@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -41,14 +41,8 @@ class JoinRows:
     """The number under which leftover rows are sent; None: rows of the join."""
 
 
-@dataclass(frozen=True)
-class SidePiece:
-    block: Block
-    """Groups in order of their epochs."""
-    dictionaries: Sequence[Dictionary]
-
-    def where(self, runs: Flags) -> SidePiece:
-        return SidePiece(self.block.where(runs), self.dictionaries)
+SidePiece: TypeAlias = tuple[Block, Sequence[Dictionary]]
+"""Groups in order of their epochs."""
 
 
 @dataclass
@@ -65,21 +59,17 @@ class PendingSide:
         if before is None:
             taken, self.pieces = self.pieces, []
             return taken
-        parts = [(piece, piece.block.split(before - self.shift)) for piece in self.pieces]
-        self.pieces = [SidePiece(left, p.dictionaries) for p, (_, left) in parts if len(left.rows)]
-        return [SidePiece(due, p.dictionaries) for p, (due, _) in parts if len(due.rows)]
+        parts = [(block.split(before - self.shift), known) for block, known in self.pieces]
+        self.pieces = [(left, known) for (_, left), known in parts if len(left.rows)]
+        return [(due, known) for (due, _), known in parts if len(due.rows)]
 
 
-@dataclass(frozen=True)
 class PendingJoin:
     """The pending groups of both sides of a join."""
 
-    join: TaskJoin
-    sides: tuple[PendingSide, PendingSide]
-
-    @staticmethod
-    def of(join: TaskJoin) -> PendingJoin:
-        return PendingJoin(join, (PendingSide(join.left, 0), PendingSide(join.right, join.ahead)))
+    def __init__(self, join: TaskJoin) -> None:
+        self.join = join
+        self.sides = PendingSide(join.left, 0), PendingSide(join.right, join.ahead)
 
 
 class TaskJoins:
@@ -93,7 +83,7 @@ class TaskJoins:
         memory_bytes: int,
     ) -> None:
         """`owned`: by stream, the epochs that no other task has."""
-        self._meetings = [PendingJoin.of(join) for join in joins]
+        self._meetings = [PendingJoin(join) for join in joins]
         self._groups = groups
         self._owned = owned
         self._memory_bytes = memory_bytes
@@ -125,13 +115,12 @@ class TaskJoins:
                     continue
                 whole = self._are_whole(meeting, block.epochs, collected.shift)
                 if not whole.all():
-                    piece = SidePiece(block.where(~whole), dictionaries)
-                    yield from self._up(meeting, side, [piece])
+                    yield from self._up(meeting, side, [(block.where(~whole), dictionaries)])
                 if whole.any():
                     if kept is None:
                         kept = replace(block, rows=own(block.rows))
                         self._bytes += kept.rows.nbytes
-                    collected.pieces.append(SidePiece(kept.where(whole), dictionaries))
+                    collected.pieces.append((kept.where(whole), dictionaries))
         if self._is_full():
             yield from self._make_room()
 
@@ -161,11 +150,14 @@ class TaskJoins:
         horizon = min(self._reached.get(one.side.stream, -ALL) + one.shift for one in meeting.sides)
         ready: list[list[SidePiece]] = []
         for one in meeting.sides:
-            due = one.take(horizon)
-            whole = [self._are_whole(meeting, piece.block.epochs, one.shift) for piece in due]
-            pairs = list(zip(due, whole, strict=True))
-            yield from self._up(meeting, one.side, [p.where(~w) for p, w in pairs if not w.all()])
-            ready.append([p.where(w) for p, w in pairs if w.any()])
+            whole: list[SidePiece] = []
+            cut: list[SidePiece] = []
+            for block, known in one.take(horizon):
+                runs = self._are_whole(meeting, block.epochs, one.shift)
+                whole += [(block.where(runs), known)] if runs.any() else []
+                cut += [(block.where(~runs), known)] if not runs.all() else []
+            yield from self._up(meeting, one.side, cut)
+            ready.append(whole)
         left, right = ready
         join = meeting.join
         if (left or right) and can_give_rows(join.kind, bool(left), bool(right)):
@@ -183,18 +175,18 @@ class TaskJoins:
     def _held(self) -> dict[int, int]:
         """The memory of every pending block; a block may be pending in several joins."""
         return {
-            id(piece.block): piece.block.rows.nbytes
+            id(block): block.rows.nbytes
             for meeting in self._meetings
             for collected in meeting.sides
-            for piece in collected.pieces
+            for block, _ in collected.pieces
         }
 
     def _make_room(self) -> Iterator[JoinRows]:
         """Send all pending rows as leftover rows; their partners will follow."""
         for meeting in self._meetings:
             for collected in meeting.sides:
-                for piece in collected.pieces:
-                    self.lose(collected.side.stream, piece.block.epochs)
+                for block, _ in collected.pieces:
+                    self.lose(collected.side.stream, block.epochs)
         for meeting in self._meetings:
             for collected in meeting.sides:
                 yield from self._up(meeting, collected.side, collected.take(None))
@@ -212,8 +204,8 @@ class TaskJoins:
         if not pieces:
             return run_steps(side.program.steps, finished_columns([], fields, [], places=read))
         batches: list[pa.RecordBatch] = []
-        for dictionaries in {id(p.dictionaries): p.dictionaries for p in pieces}.values():
-            blocks = [p.block for p in pieces if p.dictionaries is dictionaries]
+        for dictionaries in {id(known): known for _, known in pieces}.values():
+            blocks = [block for block, known in pieces if known is dictionaries]
             made = finished_columns(blocks, fields, dictionaries, places=read)
             batches.append(run_steps(side.program.steps, made))
         if len(batches) == 1:

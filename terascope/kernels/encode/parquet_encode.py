@@ -76,6 +76,24 @@ def number_codes(
     return count, int(present)
 
 
+@inlined
+def put_bits(out: Bytes, place: int, numbers: Ints | Codes, least: int, width: int) -> int:
+    """Bit-packed differences from the least number; the place of the last word."""
+    word = np.uint64(0)
+    filled = 0
+    for number in numbers:
+        value = np.uint64(number - least)
+        word |= value << np.uint64(filled)
+        filled += width
+        if filled >= 64:
+            store64(out, place, int(word))
+            place += 8
+            filled -= 64
+            word = value >> np.uint64(width - filled) if filled > 0 else np.uint64(0)
+    store64(out, place, int(word))
+    return place
+
+
 @compiled_for(output(np.uint8), column(np.int32), INTEGER)
 def put_indices(out: Bytes, indices: Codes, width: int) -> int:
     """A page of dictionary indices: their width, then one bit-packed run, or one repeated value.
@@ -94,37 +112,8 @@ def put_indices(out: Bytes, indices: Codes, width: int) -> int:
         return at + (width + 7) // 8
     groups = (count + 7) // 8
     at = put_varint(out, 1, np.uint64(groups << 1 | 1))
-    word = np.uint64(0)
-    filled = 0
-    place = at
-    for index in indices:
-        value = np.uint64(index)
-        word |= value << np.uint64(filled)
-        filled += width
-        if filled >= 64:
-            store64(out, place, int(word))
-            place += 8
-            filled -= 64
-            word = value >> np.uint64(width - filled) if filled > 0 else np.uint64(0)
-    store64(out, place, int(word))
-    store64(out, place + 8, 0)
+    store64(out, put_bits(out, at, indices, 0, width) + 8, 0)
     return at + groups * width
-
-
-@inlined
-def put_miniblock(out: Bytes, place: int, deltas: Ints, base: int, least: int, width: int) -> None:
-    word = np.uint64(0)
-    filled = 0
-    for k in range(base, base + MINIBLOCK):
-        value = np.uint64(deltas[k] - least)
-        word |= value << np.uint64(filled)
-        filled += width
-        if filled >= 64:
-            store64(out, place, int(word))
-            place += 8
-            filled -= 64
-            word = value >> np.uint64(width - filled) if filled > 0 else np.uint64(0)
-    store64(out, place, int(word))
 
 
 def deltas_room(count: int) -> int:
@@ -165,7 +154,7 @@ def put_deltas(out: Bytes, values: Ints) -> int:
             width = width_of(most) if base < some else 0
             out[widths + mini] = np.uint8(width)
             if width > 0:
-                put_miniblock(out, at, deltas, base, least, width)
+                put_bits(out, at, deltas[base : base + MINIBLOCK], least, width)
                 at += width * MINIBLOCK // 8
         start += BLOCK
     return at

@@ -210,45 +210,53 @@ class NumpyTable:
         values: Sequence[Values],
         masks: Sequence[Masks],
     ) -> Rows:
-        shape = self.shape
         keys = [c[rows] for c in codes]
         order = np.lexsort(keys[::-1]) if keys else np.arange(len(rows))
         changed = np.zeros(len(rows), np.bool_)
         changed[:1] = True
         for key in keys:
             changed[1:] |= np.diff(key[order]) != 0
-        starts = np.flatnonzero(changed)
-        groups = np.zeros((len(starts), shape.stride), np.int64)
-        groups[:, 0] = 1
-        put_keys(groups, shape, (key[order][starts] for key in keys))
-        sizes = np.diff(np.append(starts, len(rows)))
-        place = 0
-        for j, kind in enumerate(shape.slots):
-            target = groups[:, shape.slot(j)]
-            if not kind.takes_argument:
-                target[:] = sizes
-                continue
-            vector, valid = values[place][rows][order], masks[place][rows][order] != 0
-            place += 1
-            seen = np.add.reduceat(valid, starts) if len(starts) else np.zeros(0, np.int64)
-            groups[:, 0] |= (seen > 0).astype(np.int64) << (j + 1)
-            result = np.where(seen > 0, reduced(kind, vector, valid, starts), 0)
-            if kind.is_float:
-                target[:] = result.astype(np.float64).view(np.int64)
-            else:
-                target[:] = result
-        return groups
+        return grouped(self.shape, rows[order], np.flatnonzero(changed), codes, values, masks)
 
     def take(self) -> Rows:
         return np.zeros((0, self.shape.stride), np.int64)
+
+
+def grouped(
+    shape: Shape,
+    rows: Codes,
+    starts: NDArray[np.intp],
+    codes: Sequence[Codes],
+    values: Sequence[Values],
+    masks: Sequence[Masks],
+) -> Rows:
+    """The groups of the tuples `rows`, those of a group beside each other. `starts`: where each
+    group begins.
+    """
+    groups = np.zeros((len(starts), shape.stride), np.int64)
+    groups[:, 0] = 1
+    put_keys(groups, shape, (code[rows[starts]] for code in codes))
+    arguments = zip(values, masks, strict=True)
+    for j, kind in enumerate(shape.slots):
+        target = groups[:, shape.slot(j)]
+        if not kind.takes_argument:
+            target[:] = np.diff(np.append(starts, len(rows)))
+            continue
+        vector, mask = next(arguments)
+        valid = mask[rows] != 0
+        seen = np.add.reduceat(valid, starts) if len(starts) else np.zeros(0, np.int64)
+        groups[:, 0] |= (seen > 0).astype(np.int64) << (j + 1)
+        result = np.where(seen > 0, reduced(kind, vector[rows], valid, starts), 0)
+        target[:] = result.astype(np.float64).view(np.int64) if kind.is_float else result
+    return groups
 
 
 def reduced(kind: SlotKind, vector: Values, valid: Flags, starts: NDArray[np.intp]) -> Values:
     """One value for each group; of a group without values, anything."""
     if kind == COUNT_OF:
         return np.add.reduceat(valid.astype(np.int64), starts)
-    if kind == RANGE:
-        return np.zeros(len(starts), np.int64)
+    if kind == RANGE:  # tuples of different ranges are in different groups
+        return vector[starts]
     if kind == SUM_INT:
         return np.add.reduceat(np.where(valid, vector, 0), starts)
     assert isinstance(kind, Fold)
