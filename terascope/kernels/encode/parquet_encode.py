@@ -77,12 +77,14 @@ def number_codes(
 
 
 @inlined
-def put_bits(out: Bytes, place: int, numbers: Ints | Codes, least: int, width: int) -> int:
-    """Bit-packed differences from the least number; the place of the last word."""
+def put_bits(
+    out: Bytes, place: int, numbers: Ints | Codes, begin: int, end: int, least: int, width: int
+) -> int:
+    """Bit-packed differences of some numbers from the least; the place of the last word."""
     word = np.uint64(0)
     filled = 0
-    for number in numbers:
-        value = np.uint64(number - least)
+    for k in range(begin, end):
+        value = np.uint64(numbers[k] - least)
         word |= value << np.uint64(filled)
         filled += width
         if filled >= 64:
@@ -112,7 +114,7 @@ def put_indices(out: Bytes, indices: Codes, width: int) -> int:
         return at + (width + 7) // 8
     groups = (count + 7) // 8
     at = put_varint(out, 1, np.uint64(groups << 1 | 1))
-    store64(out, put_bits(out, at, indices, 0, width) + 8, 0)
+    store64(out, put_bits(out, at, indices, 0, count, 0, width) + 8, 0)
     return at + groups * width
 
 
@@ -154,7 +156,7 @@ def put_deltas(out: Bytes, values: Ints) -> int:
             width = width_of(most) if base < some else 0
             out[widths + mini] = np.uint8(width)
             if width > 0:
-                put_bits(out, at, deltas[base : base + MINIBLOCK], least, width)
+                put_bits(out, at, deltas, base, base + MINIBLOCK, least, width)
                 at += width * MINIBLOCK // 8
         start += BLOCK
     return at
