@@ -118,7 +118,6 @@ class Delivery:
     def _pipe(
         self, direct: Direct, block: Block, fields: GroupFields, dictionaries: Sequence[Dictionary]
     ) -> None:
-        """Run the row pipeline of a query on groups."""
         steps = self._early.get(direct.query)
         if steps is None:
             steps = self._early[direct.query] = early(direct.program, fields)

@@ -101,8 +101,6 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass
 class LowResult(Generic[HighRows]):
-    """The output of the low level."""
-
     rows: dict[str, HighRows] = field(default_factory=dict)
     """By low-level stream: the tuples that the high level reads."""
     parts: list[Part] = field(default_factory=list)
@@ -150,8 +148,6 @@ def prepare_kernels(planned: Deliveries, tell: Progress, processes: int) -> None
 
 
 class LowLevelRun(Generic[OnePass, HighRows]):
-    """The passes of one run."""
-
     def __init__(
         self,
         job: Job,
@@ -243,7 +239,6 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._result.leftover = {q: joined[q].rest for q in sizes if q not in small}
 
     def _hand_up(self) -> None:
-        """The rows for the high level."""
         done = (p for p in self._planned.joins if p.query not in self._result.leftover)
         unread = set(leftover_streams(done))
         for number, target in self._planned.targets.items():

@@ -93,7 +93,6 @@ class Merger:
         return self._spill.bytes if self._spill else 0
 
     def _start(self) -> None:
-        """Begin with an empty table and empty dictionaries."""
         self._table = MergeTable(self.shape)
         self._dictionaries = [dictionary_for(type) for type in self.key_types]
         self._epochs = dictionary_for(Type.LLONG)
@@ -275,7 +274,6 @@ class Merging:
     joins: tuple[TaskJoin, ...] = ()
 
     def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
-        """Merge and deliver. `packed`: streams and their packed groups."""
         meter = Meter()
         delivery = Delivery(self.targets, self.sink, 0, self.joins, meter=meter)
         mergers: dict[int, Merger] = {}

@@ -69,7 +69,6 @@ def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
 
 
 def prepare_windows(slices: Regroup, tell: Told) -> None:
-    """Compile the kernels that assemble windows from closed slices."""
     prepare(LowPlan((), (), (slices.query,)), tell)
     assemble_kernel(group_fields(slices.query).shape).compile()
 

@@ -74,7 +74,6 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
 
 
 def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
-    """Run the low level over the splits of a bundle."""
     read = reading.read
     assert read.low is not None
     owned = bundle.owned or {}

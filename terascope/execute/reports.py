@@ -99,7 +99,6 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """The bytes of the payload."""
         return self.dropped_bytes + len(self.payload or b"")
 
 

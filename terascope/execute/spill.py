@@ -131,7 +131,6 @@ class SpilledBlock:
         return begin, end, start, int(self.ends[end - 1]) if end else 0
 
     def has(self, first: int, last: int) -> bool:
-        """Whether there are groups of the epochs from one to another."""
         begin, end, _, _ = self.places(first, last)
         return begin < end
 

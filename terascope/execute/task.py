@@ -101,13 +101,10 @@ class TaskCounters:
         return TaskCounters(0, *(np.zeros(size, np.int64) for size in sizes))
 
     def summary(self) -> dict[str, object]:
-        """The counters as JSON."""
         return {n: c if isinstance(c, int) else c.tolist() for n, c in vars(self).items()}
 
 
 class LowTask:
-    """The queries of a plan in one task."""
-
     def __init__(
         self, plan: LowPlan, owned: Mapping[int, Epochs | None], meter: Meter | None = None
     ) -> None:
@@ -348,7 +345,6 @@ class LowTask:
             self._used_now()
 
     def _used_now(self) -> int:
-        """The memory of all tables and pending groups."""
         self._note_sizes(self._aggregators)
         return self._used
 

@@ -78,7 +78,6 @@ class ArrowRelations:
     """Whether large aggregations run as machine code."""
 
     def rows(self, rel: Rel) -> pa.RecordBatch:
-        """The rows that a tree stands for."""
         if isinstance(rel, Read):
             return self.streams[rel.stream].select(list(rel.names))
         given = [self.rows(source) for source in inputs(rel)]

@@ -39,8 +39,6 @@ from terascope.plan.rel import Rel
 
 @dataclass(frozen=True)
 class LocalPass:
-    """The output rows of the tasks of one pass."""
-
     outgoing: Sequence[Outgoing]
 
     @cached_property

@@ -11,6 +11,7 @@ import pytest
 from terascope.execute.grouping.aggregator import Aggregator, group_fields
 from terascope.execute.grouping.pending_tuples import PendingTuples
 from terascope.execute.grouping.selections import Admission
+from terascope.execute.rows.collect import plain
 from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
 from terascope.functions.aggregates.extremes import MAX_INT, MIN_INT
 from terascope.functions.slots import SUM_INT, SlotKind
@@ -57,7 +58,7 @@ def run(
         aggregator.settle()
     (released,) = aggregator.release(None)
     fields = group_fields(asked)
-    rows = finished_columns([released.block], fields, aggregator.key_dictionaries, plain=True)
+    rows = plain(finished_columns([released.block], fields, aggregator.key_dictionaries))
     return {row["key"]: list(row.values())[-len(asked.slots) :] for row in rows.to_pylist()}
 
 

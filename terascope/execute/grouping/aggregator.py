@@ -103,14 +103,12 @@ class Aggregator(TreeNode):
 
     @property
     def _held(self) -> int:
-        """The number of groups in the table."""
         table = self._table
         return table.occupied if isinstance(table, BoundedTable) else table.count
 
     # ---- tuples
 
     def take(self, tuples: TupleVectors, chosen: Admission) -> None:
-        """Group the tuples of a selection."""
         rows = tuples.chosen[chosen.entry]
         if len(rows):
             self.probes += len(rows)
@@ -269,7 +267,6 @@ class Aggregator(TreeNode):
         self._wait(groups)
 
     def _empty(self) -> None:
-        """Remove all groups from the table."""
         if isinstance(self._table, BoundedTable):
             self._table.flush()
         elif self._table.count:
@@ -354,7 +351,6 @@ def run_edges(epochs: Ints, rows: Codes, edges: Ints) -> int:
 
 
 def without_first_key(groups: Rows, shape: Shape) -> Rows:
-    """Rows of a shape with one key less."""
     narrow = Shape(shape.keys - 1, shape.slots)
     out = np.empty((len(groups), narrow.stride), np.int64)
     out[:, 0] = groups[:, 0]

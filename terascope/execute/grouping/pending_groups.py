@@ -38,8 +38,6 @@ class Released:
 
 
 class PendingGroups:
-    """The pending groups of one query."""
-
     def __init__(self, shape: Shape, once: bool) -> None:
         """`once`: whether a group occurs only once in the rows that are added together."""
         self._shape = shape
@@ -65,7 +63,6 @@ class PendingGroups:
         self._borrowed.clear()
 
     def spill(self) -> None:
-        """Spill all groups to disk."""
         for block in (*self._lots, *self._borrowed):
             self._spilled.spill(block)
         self._lots.clear()
@@ -73,7 +70,6 @@ class PendingGroups:
 
     @property
     def spilled_bytes(self) -> int:
-        """The bytes of all groups that were spilled so far."""
         return self._spilled.written_bytes
 
     @property

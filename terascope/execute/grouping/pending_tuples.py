@@ -51,7 +51,6 @@ class TupleVectors(Facts):
     _aparts: dict[int, Apart] = field(default_factory=dict)
 
     def codes(self, expr: Expr, selection: Selection) -> Codes:
-        """The codes of a group key."""
         return self._vector("codes", expr, selection)
 
     def number(self, expr: Expr, selection: Selection) -> Vector:
@@ -85,7 +84,6 @@ class TupleVectors(Facts):
         return self.once(("valid inside", id(masks), selection), np.bitwise_and, masks, inside)
 
     def is_present(self, masks: Masks) -> bool:
-        """Whether a validity has no gap."""
         return masks.base is all_valid(1).base or bool(
             self.once(("gaps", id(masks)), np.all, masks)
         )
@@ -165,7 +163,6 @@ class PendingTuples:
         return values.astype(np.int64) if values.dtype == np.bool_ else values
 
     def take(self) -> TupleVectors:
-        """Take all pending tuples."""
         count, size = self.rows, self.size
         chosen = {selection: places.take() for selection, places in self._chosen.items()}
         names = () if self._names is None else self._names

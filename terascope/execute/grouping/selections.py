@@ -95,7 +95,6 @@ class Selections:
         return Admission(entry, tuple(self.number(condition_of(query, s)) for s in query.slots))
 
     def rows(self, batch: VectorBatch, bits: Sequence[Hashes]) -> dict[Selection, Codes]:
-        """The tuples of a batch that meet each condition."""
         asked = BatchSelections(batch, bits, self._words, self._asking)
         return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
 

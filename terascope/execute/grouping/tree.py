@@ -78,7 +78,6 @@ class AggregateTrees:
 
     @property
     def roots(self) -> list[int]:
-        """The nodes that take tuples."""
         pairs = enumerate(zip(self.nodes, self.parents, strict=True))
         return [place for place, (node, parent) in pairs if node is not None and parent is None]
 

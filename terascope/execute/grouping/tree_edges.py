@@ -84,7 +84,6 @@ class TreeNode:
             self.below.add(epochs, groups, apart)
 
     def pour(self) -> None:
-        """Pass pending groups to the children."""
         if self.below is not None:
             self.below.pour()
 
@@ -185,8 +184,6 @@ def pick_groups(
 
 
 class TreeEdges:
-    """The tree edges from one parent to its children."""
-
     def __init__(
         self, parent: LowAggregate, nodes: Sequence[tuple[ParentEdge, Aggregator | TablelessNode]]
     ) -> None:
@@ -208,7 +205,6 @@ class TreeEdges:
         self._count = 0
 
     def __len__(self) -> int:
-        """The number of pending rows."""
         return self._count
 
     def add(self, epochs: int | Ints, rows: Rows, apart: ApartBy | None = None) -> None:
@@ -234,7 +230,6 @@ class TreeEdges:
             self.pour()
 
     def pour(self) -> None:
-        """Pass all pending rows to the children."""
         for view in self._views:
             view.pour()
         if not self._count:

@@ -70,7 +70,6 @@ class JobResult:
             add_report(self.interfaces, interface, report)
 
     def note_rows(self, query: str, rows: int) -> None:
-        """Count the emitted rows of a query."""
         self.measures[f"write {query}"] = Measure(taken=rows, given=rows)
 
     def table(self, output: str) -> pa.Table:
@@ -98,7 +97,6 @@ class JobResult:
         return write_rows(self.tables[output], path, part_format, self.fields[output])
 
     def close(self) -> None:
-        """Release the resources of the engine."""
         self.closed = True
 
     def __enter__(self) -> Self:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError, as_mistake
-from terascope.execute.results.result_files import Extent, OrderWatch, text_encoder
+from terascope.execute.results.result_files import Extent, extent_of, text_encoder
 from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.kernels.columns.dictionary import NULL_CODE, Dictionary, dictionary_for
 from terascope.kernels.encode.parquet_chunk import ColumnPages
@@ -102,8 +102,9 @@ class PartWriter:
         """
         self.fields = tuple(fields)
         names = [f.name for f in self.fields]
-        found = [(names.index(name), down) for name, down in ordered]
-        self._watch = OrderWatch([(at, self.fields[at].type, down) for at, down in found])
+        self._ordered = [(names.index(name), down) for name, down in ordered]
+        self.extents = tuple(Extent() for _ in ordered)
+        """The extents of the ordered columns written so far."""
         self._places = places
         self.path = folder / f"part-{uuid.uuid4().hex}.{'parquet' if format == 'held' else format}"
         self.rows = 0
@@ -178,7 +179,8 @@ class PartWriter:
         return Coded(own, np.append(codes, np.int32(NULL_CODE))[indices.to_numpy()])
 
     def _write(self, given: Sequence[ResultColumn]) -> None:
-        self._watch.see(given)
+        seen = (extent_of(given[at], self.fields[at].type, down) for at, down in self._ordered)
+        self.extents = tuple(a.then(b) for a, b in zip(self.extents, seen, strict=True))
         with self._writing():
             self.rows += self._sink.write(given)
 
@@ -194,11 +196,6 @@ class PartWriter:
         with self._writing():
             self._sink.close()
         return self.path, self.rows
-
-    @property
-    def extents(self) -> tuple[Extent, ...]:
-        """The extents of the ordered columns written so far."""
-        return self._watch.extents
 
     def discard(self) -> None:
         with suppress(OSError):  # there is no room for what it still has to write

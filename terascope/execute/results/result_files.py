@@ -218,20 +218,6 @@ def extent_of(column: ResultColumn, type: Type, descending: bool) -> Extent:
     return Extent(low, high, bool(np.all(in_order)))
 
 
-class OrderWatch:
-    """Tracks the ordered columns of a part while it is written."""
-
-    def __init__(self, ordered: Sequence[tuple[int, Type, bool]]) -> None:
-        """`ordered`: for each column its place in the part, its type, and whether it falls."""
-        self._ordered = tuple(ordered)
-        self.extents = tuple(Extent() for _ in self._ordered)
-
-    def see(self, page: Sequence[ResultColumn]) -> None:
-        """Add the next page of the part."""
-        seen = (extent_of(page[place], type, down) for place, type, down in self._ordered)
-        self.extents = tuple(a.then(b) for a, b in zip(self.extents, seen, strict=True))
-
-
 def in_sequence(parts: Sequence[Part]) -> list[Part] | None:
     """The sequence of the parts of a result in which all rows are in order; None: there is none,
     and their rows have to be merged.

@@ -165,7 +165,6 @@ class Regrouping:
 
     @property
     def dictionaries(self) -> Sequence[Dictionary]:
-        """The dictionaries of the keys of the groups."""
         return self._aggregator.key_dictionaries
 
     def results(self) -> Iterator[pa.RecordBatch]:

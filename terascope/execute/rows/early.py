@@ -75,7 +75,6 @@ class Early:
     """The columns of the remaining groups, when the pipeline only picks columns."""
 
     def reduced(self, block: Block, dictionaries: Sequence[Dictionary]) -> Block:
-        """The groups that the query keeps."""
         for condition in self.conditions:
             block = self._passing(condition, block, dictionaries)
         return block if self.first is None else self.first.of(block, self.fields)
@@ -160,7 +159,6 @@ def limits_of(condition: Expr, fields: GroupFields) -> Limits | None:
 
 
 def places_within(rows: Rows, limits: Limits) -> Codes:
-    """The places of the rows that pass."""
     places = np.empty(len(rows), np.int32)
     found = find_within(rows, limits.place, limits.bit, limits.least, limits.most, places)
     return places[:found]

@@ -65,16 +65,12 @@ class PendingSide:
 
 
 class PendingJoin:
-    """The pending groups of both sides of a join."""
-
     def __init__(self, join: TaskJoin) -> None:
         self.join = join
         self.sides = PendingSide(join.left, 0), PendingSide(join.right, join.ahead)
 
 
 class TaskJoins:
-    """The joins of one task."""
-
     def __init__(
         self,
         joins: Sequence[TaskJoin],

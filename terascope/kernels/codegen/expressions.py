@@ -161,8 +161,6 @@ def unsupported(expr: Expr) -> str | None:
 
 @dataclass
 class Writer(Statements):
-    """Statements of expressions."""
-
     def anything(self, expr: Expr) -> Term | None:
         """A number, or None for text and addresses that are a dictionary's own or derived ones."""
         if is_coded(expr.type):

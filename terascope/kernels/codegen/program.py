@@ -98,8 +98,6 @@ class CodePiece:
 
 @dataclass
 class CodePieces:
-    """Puts the pieces of a function together."""
-
     pieces: list[CodePiece] = field(default_factory=list)
     writer: Writer = field(default_factory=Writer)
     stores: list[Store] = field(default_factory=list)

@@ -43,8 +43,6 @@ class InputKind(enum.Enum):
 @hashed_once
 @dataclass(frozen=True)
 class Input:
-    """A vector the statements read."""
-
     source: InputKind
     expr: Expr
 

@@ -176,7 +176,6 @@ class GrowingArray:
 
     @property
     def size(self) -> int:
-        """Memory of the values."""
         return self._count * self._room.itemsize
 
     @property

@@ -202,7 +202,6 @@ class VectorBatch(Facts):
         return self.once(("column", column), encode, self.columns.column(column.name))
 
     def key_codes(self, expr: Expr) -> Codes:
-        """The codes of a group key."""
         return self.once(("key", expr), self._key_codes, expr)
 
     def _key_codes(self, expr: Expr) -> Codes:

@@ -189,7 +189,6 @@ def encode_integers(
 
 
 def enlarged(table: Ints) -> Ints:
-    """A table of twice the length with the same rows."""
     larger = np.zeros((2 * len(table), 2), np.int64)
     refill(table, larger)
     return larger

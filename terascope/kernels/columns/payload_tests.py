@@ -163,7 +163,6 @@ def is_payload_test(expr: Expr) -> bool:
 
 
 def constants(expr: Call) -> list[Value]:
-    """The arguments that are constant."""
     return [a.value for a in expr.args if isinstance(a, Lit)]
 
 

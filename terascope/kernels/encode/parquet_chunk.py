@@ -83,12 +83,10 @@ class ColumnPages:
 
     @property
     def file_type(self) -> Type:
-        """The type of the column in the file."""
         return Type.LLONG if self.held and self.type is Type.WIDE else self.type
 
     @property
     def is_text(self) -> bool:
-        """Whether the bytes in the file are text."""
         return self.type in (Type.STRING, Type.NULL) or (self.type.is_address and not self.held)
 
     # ---- pages -----------------------------------------------------------------------------------

@@ -103,7 +103,6 @@ class Block:
 
     @property
     def counts(self) -> Ints:
-        """The number of groups of each run."""
         return np.diff(self.ends, prepend=0)
 
     def values(self, of_runs: Values) -> Values:
@@ -139,7 +138,6 @@ class Block:
         return Block(self.epochs[runs], np.cumsum(counts), rows)
 
     def in_order(self) -> Block:
-        """The same groups in order of their epochs."""
         if bool((self.epochs[1:] > self.epochs[:-1]).all()):
             return self
         order = np.argsort(self.epochs, kind="stable")
@@ -160,7 +158,6 @@ class Block:
         return Block(self.epochs[kept], ends[kept], rows)
 
     def passing(self, kept: Flags) -> Block:
-        """The groups that a mask has."""
         if kept.all():
             return self
         places = np.flatnonzero(kept).astype(np.int32)

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.functions.slots import SUM_INT, SlotKind
+from terascope.functions.slots import SUM_INT
 from terascope.hashing import mix, table_hash
 from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.columns.arrays import Codes, Ints
@@ -128,7 +128,6 @@ def fits(rows: Ints, order: Ints, low: int, high: int) -> bool:
 
 
 def wide_shape(shape: Shape) -> Shape:
-    """The shape of wide rows."""
     return Shape(shape.keys + 1, shape.with_high_words.slots)
 
 
@@ -181,35 +180,27 @@ def combine_kernel(shape: Shape) -> GeneratedKernel:
 
 
 def slot_lines(shape: Shape, wide: Shape) -> list[str]:
+    """Combine the slots of row i into those of row `held`."""
     lines: list[str] = []
-    high = len(shape.slots)
+    high = wide.slot(len(shape.slots))
     for j, kind in enumerate(shape.slots):
-        if kind == SUM_INT:
-            lines += add_wide(wide.slot(j), wide.slot(high))
+        at, bit, array = wide.slot(j), 1 << (j + 1), view(kind, "rows", "floats")
+        if kind == SUM_INT:  # the carry out of the low words is the majority of the top bits
+            lines += [
+                f"a = rows[held, {at}]",
+                f"b = rows[i, {at}]",
+                "total = a + b",
+                f"rows[held, {at}] = total",
+                f"rows[held, {high}] += rows[i, {high}]"
+                " + ((((a & b) | ((a | b) & ~total)) >> 63) & 1)",
+            ]
             high += 1
-        else:
-            lines += combine_lines(kind, wide.slot(j), j)
+            continue
+        merged = kind.merging(f"{array}[held, {at}]", f"{array}[i, {at}]", f"mine & {bit} != 0")
+        if merged and not kind.is_added:  # what has seen nothing is zero
+            merged = [f"if other & {bit} != 0:", *indent(merged)]
+        lines += merged
     return lines
-
-
-def combine_lines(kind: SlotKind, place: int, slot: int) -> list[str]:
-    array = view(kind, "rows", "floats")
-    bit = 1 << (slot + 1)
-    lines = kind.merging(f"{array}[held, {place}]", f"{array}[i, {place}]", f"mine & {bit} != 0")
-    if kind.is_added or not lines:  # what has seen nothing is zero
-        return lines
-    return [f"if other & {bit} != 0:", *indent(lines)]
-
-
-def add_wide(low: int, high: int) -> list[str]:
-    """A 128-bit addition; the carry out of the low words is the majority of the top bits."""
-    return [
-        f"a = rows[held, {low}]",
-        f"b = rows[i, {low}]",
-        "total = a + b",
-        f"rows[held, {low}] = total",
-        f"rows[held, {high}] += rows[i, {high}] + ((((a & b) | ((a | b) & ~total)) >> 63) & 1)",
-    ]
 
 
 FIRST_CAPACITY: Final = 1 << 10
@@ -224,7 +215,6 @@ class MergeTable:
     """Rows in parts: part p is rows [p * capacity, p * capacity + fills[p])."""
 
     def __init__(self, shape: Shape) -> None:
-        """`shape`: of the groups."""
         self.wide = wide_shape(shape)
         self._kernel = combine_kernel(shape)
         self._give_room(1, FIRST_CAPACITY)

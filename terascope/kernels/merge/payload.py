@@ -293,7 +293,6 @@ def unpack(payload: bytes) -> Unpacked:
 
 
 def words(column: pa.Array) -> Ints:
-    """Numbers as 64-bit words."""
     values: Values = column.to_numpy()
     return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64)
 

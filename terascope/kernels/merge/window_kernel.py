@@ -13,9 +13,8 @@ loops over the slots and what is to be done with each, takes three to four times
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -37,6 +36,11 @@ def assemble_kernel(shape: Shape) -> GeneratedKernel:
     rows, floats, ints = output(np.int64, 2), output(np.float64, 2), column(np.int64)
     read = rows, floats, ints, ints, ints
     written = rows, floats, output(np.int64), rows, floats
+    slots = [statements(k, j, shape.slot(j), 2 << j) for j, k in enumerate(shape.slots)]
+
+    def each(what: str) -> list[str]:
+        return [line for slot in slots for line in getattr(slot, what)]
+
     function = (
         "assemble(rows, floats, starts, ends, edges, first, range_, slide,"
         " since, until, out, out_floats, wends, stack, stack_floats)"
@@ -52,26 +56,26 @@ def assemble_kernel(shape: Shape) -> GeneratedKernel:
         "        return group, made, False",
         "    low, high, middle = begin, begin, begin",
         "    back_state = np.int64(0)",
-        *indent(each_slot(shape, begun)),
+        *indent(each("begun")),
         "    time = begun",
         "    while time < until:",
         "        while high < stop and ends[high] <= time:",
         "            state = rows[high, 0]",
-        *indent(each_slot(shape, come), 3),
+        *indent(each("come"), 3),
         "            back_state |= state",
         "            high += 1",
         "        while low < high and starts[low] < time - range_:",
         "            if low == middle:",
         "                front = np.int64(0)",
-        *indent(each_slot(shape, emptied), 4),
+        *indent(each("emptied"), 4),
         "                for i in range(high - 1, low - 1, -1):",
         "                    state = rows[i, 0]",
-        *indent(each_slot(shape, stacked), 5),
+        *indent(each("stacked"), 5),
         "                    front |= state",
         "                    stack[i - begin, 0] = front",
         "                middle = high",
         "                back_state = np.int64(0)",
-        *indent(each_slot(shape, gone), 3),
+        *indent(each("gone"), 3),
         "            low += 1",
         "        if low < high:",
         "            front = np.int64(0)",
@@ -79,7 +83,7 @@ def assemble_kernel(shape: Shape) -> GeneratedKernel:
         "                front = stack[low - begin, 0]",
         "            out[made, 0] = front | back_state",
         *indent((f"out[made, {k}] = rows[low, {k}]" for k in range(1, shape.first_slot)), 3),
-        *indent(each_slot(shape, given), 3),
+        *indent(each("given"), 3),
         "            wends[made] = time",
         "            made += 1",
         "            time += slide",
@@ -94,106 +98,71 @@ def assemble_kernel(shape: Shape) -> GeneratedKernel:
 
 # ---- what is done with a slot --------------------------------------------------------------------
 
-Statements: TypeAlias = Callable[[SlotKind, int, int, int], list[str]]
-"""For slot j, which stands in word `at` of a row, and whose bit of a state is `bit`."""
 
+@dataclass(frozen=True)
+class SlotStatements:
+    """The statements about one slot."""
 
-def each_slot(shape: Shape, statements: Statements) -> Iterator[str]:
-    for j, kind in enumerate(shape.slots):
-        yield from statements(kind, j, shape.slot(j), 1 << (j + 1))
-
-
-def has_inverse(kind: SlotKind) -> TypeGuard[Fold]:
-    """Whether a value that was merged can be taken back. Counts and sums, which can be, too, are
-    numbers of 128 bits: `total` the lower, `above` the upper 64.
-    """
-    return isinstance(kind, Fold) and bool(kind.take_back)
-
-
-def nothing(kind: SlotKind) -> str:
-    return "0.0" if kind.is_float else "np.int64(0)"
-
-
-def begun(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    begun: list[str] = field(default_factory=list)
     """No slice has come."""
-    if kind == RANGE:
-        return []
-    if kind.is_added or has_inverse(kind):
-        return [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
-    return [f"back{j} = {nothing(kind)}"]
-
-
-def come(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    come: list[str] = field(default_factory=list)
     """Slice `high` comes."""
-    if kind == RANGE:
-        return []
-    if has_inverse(kind):
-        return kind.merging(f"total{j}", f"{view(kind, 'rows', 'floats')}[high, {at}]", "True")
-    if kind.is_added:
-        return [
-            f"value = rows[high, {at}]",
-            f"total{j} += value",
-            f"above{j} += (value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))",
-        ]
-    value = f"{view(kind, 'rows', 'floats')}[high, {at}]"
-    taken = kind.merging(f"back{j}", value, f"back_state & {bit} != 0")
-    return [f"if state & {bit} != 0:", *indent(taken)]
-
-
-def emptied(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    emptied: list[str] = field(default_factory=list)
     """All that came goes to the front stack."""
-    if kind == RANGE or kind.is_added or has_inverse(kind):
-        return []
-    return [f"front{j} = {nothing(kind)}", f"back{j} = {nothing(kind)}"]
-
-
-def stacked(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    stacked: list[str] = field(default_factory=list)
     """Combine slice i with the slices after it."""
-    if kind == RANGE or kind.is_added or has_inverse(kind):
-        return []
-    value = f"{view(kind, 'rows', 'floats')}[i, {at}]"
-    taken = kind.merging(f"front{j}", value, f"front & {bit} != 0")
-    return [
-        f"if state & {bit} != 0:",
-        *indent(taken),
-        f"{view(kind, 'stack', 'stack_floats')}[i - begin, {1 + j}] = front{j}",
-    ]
-
-
-def gone(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    gone: list[str] = field(default_factory=list)
     """Slice `low` goes."""
-    if kind == RANGE:
-        return []
-    if has_inverse(kind):
-        return kind.taking_back(f"total{j}", f"{view(kind, 'rows', 'floats')}[low, {at}]")
-    if kind.is_added:
-        return [
-            f"value = rows[low, {at}]",
-            f"above{j} -= (value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))",
-            f"total{j} -= value",
-        ]
-    return []
-
-
-def given(kind: SlotKind, j: int, at: int, bit: int) -> list[str]:
+    given: list[str] = field(default_factory=list)
     """The slot of a window."""
+
+
+def statements(kind: SlotKind, j: int, at: int, bit: int) -> SlotStatements:
+    """For slot j, which stands in word `at` of a row, and whose bit of a state is `bit`. Counts and
+    sums are numbers of 128 bits: `total` the lower, `above` the upper 64.
+    """
+    rows, out = view(kind, "rows", "floats"), view(kind, "out", "out_floats")
     if kind == RANGE:
-        return [f"out[made, {at}] = rows[low, {at}]"]
-    if has_inverse(kind):
-        return [f"{view(kind, 'out', 'out_floats')}[made, {at}] = total{j}"]
+        return SlotStatements(given=[f"out[made, {at}] = rows[low, {at}]"])
+    begun = [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
+    if isinstance(kind, Fold) and kind.take_back:
+        return SlotStatements(
+            begun=begun,
+            come=kind.merging(f"total{j}", f"{rows}[high, {at}]", "True"),
+            gone=kind.taking_back(f"total{j}", f"{rows}[low, {at}]"),
+            given=[f"{out}[made, {at}] = total{j}"],
+        )
     if kind.is_added:
-        return [
-            f"if above{j} != total{j} >> 63:",
-            "    return group, made, True",
-            f"out[made, {at}] = total{j}",
-        ]
-    stack, out = view(kind, "stack", "stack_floats"), view(kind, "out", "out_floats")
-    taken = kind.merging(f"whole{j}", f"back{j}", f"front & {bit} != 0")
-    return [
-        f"whole{j} = {nothing(kind)}",
-        f"if front & {bit} != 0:",
-        f"    whole{j} = {stack}[low - begin, {1 + j}]",
-        f"if back_state & {bit} != 0:",
-        *indent(taken),
-        f"{out}[made, {at}] = whole{j}",
-    ]
+        carry = f"(value >> 63) + np.int64(np.uint64(total{j}) < np.uint64(value))"
+        return SlotStatements(
+            begun=begun,
+            come=[f"value = rows[high, {at}]", f"total{j} += value", f"above{j} += {carry}"],
+            gone=[f"value = rows[low, {at}]", f"above{j} -= {carry}", f"total{j} -= value"],
+            given=[
+                f"if above{j} != total{j} >> 63:",
+                "    return group, made, True",
+                f"out[made, {at}] = total{j}",
+            ],
+        )
+    nothing, stack = "0.0" if kind.is_float else "np.int64(0)", view(kind, "stack", "stack_floats")
+    comes = kind.merging(f"back{j}", f"{rows}[high, {at}]", f"back_state & {bit} != 0")
+    combined = kind.merging(f"front{j}", f"{rows}[i, {at}]", f"front & {bit} != 0")
+    whole = kind.merging(f"whole{j}", f"back{j}", f"front & {bit} != 0")
+    return SlotStatements(
+        begun=[f"back{j} = {nothing}"],
+        come=[f"if state & {bit} != 0:", *indent(comes)],
+        emptied=[f"front{j} = {nothing}", f"back{j} = {nothing}"],
+        stacked=[
+            f"if state & {bit} != 0:",
+            *indent(combined),
+            f"{stack}[i - begin, {1 + j}] = front{j}",
+        ],
+        given=[
+            f"whole{j} = {nothing}",
+            f"if front & {bit} != 0:",
+            f"    whole{j} = {stack}[low - begin, {1 + j}]",
+            f"if back_state & {bit} != 0:",
+            *indent(whole),
+            f"{out}[made, {at}] = whole{j}",
+        ],
+    )

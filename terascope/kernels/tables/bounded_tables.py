@@ -107,8 +107,6 @@ class Counters(NamedTuple):
 
 
 class BoundedTable:
-    """A table of at most `capacity` groups."""
-
     def __init__(
         self,
         shape: Shape,
@@ -179,7 +177,6 @@ class BoundedTable:
 
     @property
     def occupied(self) -> int:
-        """The number of groups in the table."""
         return self._word("OCCUPIED")
 
     @property
@@ -212,7 +209,6 @@ def capacity_for(shape: Shape, memory_bytes: int, policy: Policy) -> int:
 
 @cache
 def compiled(shape: Shape, policy: Policy) -> ModuleType:
-    """The kernel module of a table."""
     module = load_module(source(shape, policy))
     words, links = output(np.int64), output(np.uint32)
     storage = (words, words, links, links) if policy == "lru" else (words, words)
@@ -237,7 +233,6 @@ def _chains(policy: Policy, capacity: int) -> tuple[npt.NDArray[np.uint32], ...]
 
 
 def source(shape: Shape, policy: Policy) -> str:
-    """The kernel module of a table."""
     storage = STORAGE[policy]
     parts = [
         f"{', '.join(STATE_WORDS)} = range({len(STATE_WORDS)})",

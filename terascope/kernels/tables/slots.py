@@ -68,7 +68,6 @@ class Shape:
 
     @property
     def sums(self) -> tuple[int, ...]:
-        """The slots that are sums of integers."""
         return tuple(j for j, kind in enumerate(self.slots) if kind == SUM_INT)
 
     @property
@@ -86,7 +85,6 @@ class Shape:
 
 
 def put_keys(rows: Rows, shape: Shape, codes: Iterable[Values]) -> None:
-    """Write the codes of keys into the key words of rows."""
     for k, code in enumerate(codes):
         word = shape.first_word + k // 2
         if k % 2 == 0:
