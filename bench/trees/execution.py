@@ -58,7 +58,7 @@ class WatchedTask(LowTask):
         return True
 
     def _over(self, place: int, epoch: int) -> Iterator[Ready]:
-        if self._tree.parents[place] is None:
+        if place not in self._tree.parents:
             below = self._tree.subtree(place)
             self.early += sum(self._aggregators[at].probes for at in below)
         yield from super()._over(place, epoch)

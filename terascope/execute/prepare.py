@@ -56,9 +56,8 @@ def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
     wanted = list(
         dict.fromkeys(
             kernel
-            for place, node in enumerate(tree.nodes)
-            if node is not None
-            for kernel in node_kernels(tree, place, node, place >= len(plan.queries))
+            for place in tree.nodes
+            for kernel in node_kernels(tree, place, place >= len(plan.queries))
         )
     )
     steps = 1 + len(wanted)
@@ -73,11 +72,9 @@ def prepare_windows(slices: Regroup, tell: Told) -> None:
     assemble_kernel(group_fields(slices.query).shape).compile()
 
 
-def node_kernels(
-    tree: AggregateTrees, place: int, node: LowAggregate, is_inner: bool
-) -> Iterator[Kernel]:
+def node_kernels(tree: AggregateTrees, place: int, is_inner: bool) -> Iterator[Kernel]:
     """The kernels of a node of a tree, without those that only NULLs need."""
-    edge = tree.edges[place]
+    node, edge = tree.nodes[place], tree.edges.get(place)
     if not tree.is_tableless(place):
         read = node if edge is None else edge.query
         some = edge is not None and edge.present != 0  # other groups of the parent have no values

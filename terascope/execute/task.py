@@ -30,7 +30,7 @@ from terascope.kernels.columns.batch import VectorBatch
 from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.groups import Block
-from terascope.physical.low_plan import LowAggregate, LowPlan, LowSelect, programs
+from terascope.physical.low_plan import LowPlan, LowSelect, programs
 from terascope.physical.splits import ALL, Epochs, Timeline, timelines
 from terascope.plan.expr import Col
 
@@ -122,25 +122,19 @@ class LowTask:
         _, self._derive_keys = functions(self._second, plan.compiled)
         self._selections = Selections(self._first.words)
         self._chosen = [self._selections.of(node) for node in (*plan.queries, *plan.inner)]
-        roots = [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
-        self._pending_tuples = PendingTuples([(c, node) for c, node in roots if node is not None])
+        self._pending_tuples = PendingTuples(
+            [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
+        )
         self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
         self._begin()
 
     def _begin(self) -> None:
         """Make empty dictionaries and tables."""
         self._dictionaries = TaskDictionaries()
-        self._aggregators = {
-            place: self._aggregator(place, node)
-            for place, node in enumerate(self._tree.nodes)
-            if node is not None
-        }
+        tree = self._tree
+        self._aggregators = {place: self._aggregator(place) for place in tree.nodes}
         for place, aggregator in self._aggregators.items():
-            below = [
-                (edge, self._aggregators[child])
-                for child in self._tree.children(place)
-                if (edge := self._tree.edges[child]) is not None
-            ]
+            below = [(tree.edges[c], self._aggregators[c]) for c in tree.children(place)]
             if below:
                 aggregator.below = TreeEdges(aggregator.query, below)
         self._sent_early: dict[int, set[int]] = {}
@@ -148,18 +142,14 @@ class LowTask:
         self._sizes: dict[int, int] = {}
         self._used = 0
 
-    def _aggregator(self, place: int, node: LowAggregate) -> Aggregator | TablelessNode:
-        tree, is_inner = self._tree, not self._is_query(place)
-        edge, parent = tree.edges[place], tree.parents[place]
-        if edge is None or parent is None:
-            return Aggregator(node, self._dictionaries, self.plan.compiled, None, is_inner)
-        if not tree.is_tableless(place):
-            return Aggregator(node, self._dictionaries, self.plan.compiled, edge.query, is_inner)
-        above = tree.nodes[parent]
-        assert above is not None
+    def _aggregator(self, place: int) -> Aggregator | TablelessNode:
+        tree, is_inner, compiled = self._tree, not self._is_query(place), self.plan.compiled
+        node, edge, known = tree.nodes[place], tree.edges.get(place), self._dictionaries
+        if edge is None or not tree.is_tableless(place):
+            return Aggregator(node, known, compiled, edge.query if edge else None, is_inner)
         # A bounded table may evict a group again and again.
-        once = tree.table_of(place).table.kind == "open" or not self.plan.compiled
-        return TablelessNode(node, above, edge, self._dictionaries, once, is_inner)
+        once = tree.table_of(place).table.kind == "open" or not compiled
+        return TablelessNode(node, tree.nodes[tree.parents[place]], edge, known, once, is_inner)
 
     def _is_query(self, place: int) -> bool:
         return place < len(self.plan.queries)

@@ -199,9 +199,9 @@ def check(plan: LowPlan, columns: Columns, around: Circumstances) -> None:
         found, counted = run(replace(plan, memory_bytes=around.memory_bytes), path, 1)
     assert_same(found, expected(plan, columns))
     tree = tree_of(plan)
-    for place, edge in enumerate(tree.edges):
+    for place, edge in tree.edges.items():
         above = tree.parents[place]
-        if edge is not None and above is not None and not edge.present:
+        if not edge.present:
             left = counted.evicted[above] + counted.flushed[above]
             if tree.is_tableless(place):
                 assert counted.probes[place] == 0, "its groups are those of the parent"

@@ -9,7 +9,7 @@ tables and kernels serves tuples and groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.execute.grouping.selections import Condition, condition_of, entry_of
@@ -38,15 +38,14 @@ class ParentEdge:
 
 @dataclass(frozen=True)
 class AggregateTrees:
-    """The nodes of a plan: its queries by their places, then its intermediate nodes."""
+    """The nodes of a plan, by place: its aggregations, then its intermediate nodes."""
 
-    nodes: tuple[LowAggregate | None, ...]
-    """The nodes; None: a selection, which is no node."""
-    parents: tuple[int | None, ...]
-    edges: tuple[ParentEdge | None, ...]
+    nodes: Mapping[int, LowAggregate]
+    parents: Mapping[int, int]
+    edges: Mapping[int, ParentEdge]
 
     def children(self, place: int) -> list[int]:
-        return [child for child, parent in enumerate(self.parents) if parent == place]
+        return [child for child, parent in self.parents.items() if parent == place]
 
     def subtree(self, place: int) -> Iterator[int]:
         """A node and all nodes below it, parents first."""
@@ -56,30 +55,26 @@ class AggregateTrees:
 
     def above(self, place: int) -> list[int]:
         """The ancestors of a node, from the top down."""
+        if place not in self.parents:
+            return []
         parent = self.parents[place]
-        return [] if parent is None else [*self.above(parent), parent]
+        return [*self.above(parent), parent]
 
     def is_tableless(self, place: int) -> bool:
         """Whether a node has the keys of its parent: then it needs no table."""
-        node, parent = self.nodes[place], self.parents[place]
-        above = None if parent is None else self.nodes[parent]
-        if node is None or above is None:
+        if place not in self.parents:
             return False
-        return frozenset(node.plain_keys) == frozenset(above.plain_keys)
+        parent = self.nodes[self.parents[place]]
+        return frozenset(self.nodes[place].plain_keys) == frozenset(parent.plain_keys)
 
     def table_of(self, place: int) -> LowAggregate:
         """The node whose table holds the groups of a node."""
-        parent = self.parents[place]
-        if parent is not None and self.is_tableless(place):
-            return self.table_of(parent)
-        node = self.nodes[place]
-        assert node is not None
-        return node
+        return self.table_of(self.parents[place]) if self.is_tableless(place) else self.nodes[place]
 
     @property
     def roots(self) -> list[int]:
-        pairs = enumerate(zip(self.nodes, self.parents, strict=True))
-        return [place for place, (node, parent) in pairs if node is not None and parent is None]
+        """The nodes that take tuples."""
+        return [place for place in self.nodes if place not in self.parents]
 
 
 def tree_of(plan: LowPlan) -> AggregateTrees:
@@ -88,36 +83,26 @@ def tree_of(plan: LowPlan) -> AggregateTrees:
     Raises:
         TreeMistake: a node cannot be made of its parent.
     """
-    queries = (q if isinstance(q, LowAggregate) else None for q in plan.queries)
-    nodes = (*queries, *plan.inner)
+    every = enumerate((*plan.queries, *plan.inner))
+    nodes = {place: node for place, node in every if isinstance(node, LowAggregate)}
     places: dict[str, int] = {}
-    for place, node in enumerate(nodes):
-        if node is not None and places.setdefault(node.name, place) != place:
+    for place, node in nodes.items():
+        if places.setdefault(node.name, place) != place:
             raise TreeMistake(f"two nodes are called {node.name}")
-    parents: list[int | None] = []
-    edges: list[ParentEdge | None] = []
-    for node in nodes:
-        if node is None or node.parent is None:
-            parents.append(None)
-            edges.append(None)
-            continue
-        if node.parent not in places:
-            raise TreeMistake(f"there is no node {node.parent} for {node.name}")
-        parents.append(places[node.parent])
-        parent = nodes[places[node.parent]]
-        assert parent is not None
-        edges.append(edge(node, parent))
-    check_that_it_ends(nodes, parents)
-    return AggregateTrees(nodes, tuple(parents), tuple(edges))
-
-
-def check_that_it_ends(nodes: Sequence[LowAggregate | None], parents: Sequence[int | None]) -> None:
-    for place, node in enumerate(nodes):
-        at, steps = parents[place], 0
-        while at is not None and steps <= len(nodes):
+    parents: dict[int, int] = {}
+    for place, node in nodes.items():
+        if node.parent is not None:
+            if node.parent not in places:
+                raise TreeMistake(f"there is no node {node.parent} for {node.name}")
+            parents[place] = places[node.parent]
+    edges = {place: edge(nodes[place], nodes[parent]) for place, parent in parents.items()}
+    for place in parents:  # no more steps to a root than there are nodes
+        at, steps = place, 0
+        while at in parents and steps <= len(nodes):
             at, steps = parents[at], steps + 1
-        if at is not None:
-            raise TreeMistake(f"{node.name if node else place} is its own ancestor")
+        if at in parents:
+            raise TreeMistake(f"{nodes[place].name} is its own ancestor")
+    return AggregateTrees(nodes, parents, edges)
 
 
 # ---- one edge ------------------------------------------------------------------------------------
