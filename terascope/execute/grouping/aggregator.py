@@ -7,7 +7,7 @@ while an epoch lasts; groups that leave it are pending until no tuple of their e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -19,14 +19,14 @@ from terascope.execute.grouping.selections import Admission, Selection
 from terascope.execute.grouping.set_apart import set_apart
 from terascope.execute.grouping.tree_edges import TreeNode
 from terascope.functions.slots import SUM_INT
-from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Values, Vector
+from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values
 from terascope.kernels.columns.dictionary import NumberDictionary
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, key_codes, largest
 from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
 from terascope.kernels.tables.open_table import NumpyTable, OpenTable
 from terascope.kernels.tables.partitioned import group_parts
-from terascope.kernels.tables.slots import Shape, put_keys
+from terascope.kernels.tables.slots import Shape, TableColumns, put_keys
 from terascope.machine_code import column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
@@ -117,15 +117,14 @@ class Aggregator(TreeNode):
 
     def _take(self, tuples: TupleVectors, chosen: Admission, rows: Codes) -> None:
         entry = chosen.entry
-        codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
         wanted = reading_slots(self._read, chosen)
         vectors = [tuples.argument(slot, selection, entry) for slot, selection in wanted]
-        values, masks = [v for v, _ in vectors], [m for _, m in vectors]
+        codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
+        columns = TableColumns(codes, [v for v, _ in vectors], [m for _, m in vectors])
         epochs = self._epochs(tuples, entry)
         if self.shape.ranges:
-            own = set_apart(tuples, rows, self._read, codes, vectors, self._read_shape)
-            values = own.values
-            vectors = list(zip(values, masks, strict=True))
+            own = set_apart(tuples, rows, self._read, columns, self._read_shape)
+            columns = own.columns
             if own.groups is not None:  # FLOATs beyond the ordinary range leave as partial groups
                 self.evicted += len(own.groups)
                 self.leave(NO_EPOCH if epochs is None else epochs[own.apart], own.groups)
@@ -136,28 +135,27 @@ class Aggregator(TreeNode):
             if epochs is None:
                 epochs = np.full(tuples.count, NO_EPOCH, np.int64)
             self._note_oldest(epochs[rows])
-            self._table.add(epochs, rows, codes, values, masks)
+            self._table.add(epochs, rows, codes, columns.values, columns.masks)
         elif epochs is None:
-            self._add(rows, codes, values, masks)
+            self._add(rows, columns, False)
         elif self.query.epoch_in_key:
             self._note_oldest(epochs[rows])
             first = np.zeros(tuples.count, np.int32)
             first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
-            self._add(rows, [first, *codes], values, masks)
+            self._add(rows, replace(columns, codes=[first, *codes]), False)
         else:
-            present = all(tuples.is_present(m) for m in masks)
-            sure = present and tuples.count * most_of(tuples, self._summed(vectors)) < NO_OVERFLOW
+            most, present = self._most(tuples, columns), all(map(tuples.is_present, columns.masks))
+            sure = present and tuples.count * most < NO_OVERFLOW
             name = ("runs", self._epoch_key, entry, id(rows))
             for epoch, some in tuples.once(name, runs, epochs, rows):
                 if epoch != self._epoch:
                     self._empty()
                     self._epoch, self._reach, self._complete = epoch, 0, True
-                if self._add_apart(tuples, chosen, some, codes, vectors, sure):
+                if self._add_apart(tuples, entry, some, columns, sure):
                     continue
-                self._reach += len(some) * most_of(tuples, self._summed(vectors))
+                self._reach += len(some) * most
                 self._complete = self._complete and present
-                fine = self._complete and self._reach < NO_OVERFLOW
-                self._add(some, codes, values, None if fine else masks)
+                self._add(some, columns, self._complete and self._reach < NO_OVERFLOW)
 
     def _epochs(self, tuples: TupleVectors, choice: Selection) -> Ints | None:
         if self.query.epoch is None:
@@ -180,20 +178,14 @@ class Aggregator(TreeNode):
         oldest = int(epochs.min())
         self._epoch = min(oldest, self._epoch) if self._held else oldest
 
-    def _add(
-        self,
-        rows: Codes,
-        codes: Sequence[Codes],
-        values: Sequence[Values],
-        masks: Sequence[Masks] | None,
-    ) -> None:
+    def _add(self, rows: Codes, columns: TableColumns, sure: bool) -> None:
         assert not isinstance(self._table, BoundedTable)
         if not len(rows):
             return
         sizes = [len(d) for d in self.key_dictionaries]
         if self.query.epoch_in_key:
             sizes = [1 << 30, *sizes]  # epochs go on: no place can be computed from them
-        self._table.add(rows, codes, sizes, values, masks, self._evicted)
+        self._table.add(rows, columns, sizes, sure, self._evicted)
 
     # ---- many tuples at once
 
@@ -217,18 +209,19 @@ class Aggregator(TreeNode):
             return 0
         return id(self.key_dictionaries[self._most_different])
 
-    def _summed(self, vectors: Sequence[Vector]) -> list[Values]:
+    def _most(self, tuples: TupleVectors, columns: TableColumns) -> int:
+        """The largest absolute value that is summed."""
         arguments = [s for s in self._read.slots if s.kept.takes_argument]
-        pairs = zip(arguments, vectors, strict=True)
-        return [values for slot, (values, _) in pairs if slot.kept == SUM_INT]
+        pairs = zip(arguments, columns.values, strict=True)
+        summed = [values for slot, values in pairs if slot.kept == SUM_INT]
+        return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
 
     def _add_apart(
         self,
         tuples: TupleVectors,
-        chosen: Admission,
+        entry: Selection,
         some: Codes,
-        codes: Sequence[Codes],
-        vectors: Sequence[Vector],
+        columns: TableColumns,
         sure: bool,
     ) -> bool:
         """Group tuples part by part, if they are many or partitioned already. False when they are
@@ -241,17 +234,16 @@ class Aggregator(TreeNode):
             key, edges, vector = by[0], by[1], itself
         elif self._is_large(some):
             place = self._most_different
-            apart = tuples.apart(codes[place], chosen.entry, some)
+            apart = tuples.apart(columns.codes[place], entry, some)
             key, edges, vector = keys[place], apart.edges, apart.vector
         else:
             return False
-        found = group_parts(
-            self._read_shape,
-            edges,
-            [vector(c) for c in codes],
-            [vector(values) for values, _ in vectors],
-            None if sure else [vector(masks) for _, masks in vectors],
+        parts = TableColumns(
+            [vector(c) for c in columns.codes],
+            [vector(values) for values in columns.values],
+            [] if sure else [vector(masks) for masks in columns.masks],
         )
+        found = group_parts(self._read_shape, edges, parts, sure)
         if found is None:
             return False
         groups, begins = found
@@ -310,11 +302,6 @@ class Aggregator(TreeNode):
             self.evicted, self.flushed = early - self._counted[0], now.flushed - self._counted[1]
             self._counted = early, now.flushed
         return super().counts()
-
-
-def most_of(tuples: TupleVectors, summed: Sequence[Values]) -> int:
-    """The largest absolute value that is summed."""
-    return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
 
 
 def itself(vector: Values) -> Values:

@@ -7,17 +7,17 @@ of its own, a partial group of one tuple (terascope.kernels.merge.float_ranges).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.slots import RANGE
-from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, Vector
+from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of
 from terascope.kernels.tables.open_table import grouped
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Call, Expr, Lit
 
@@ -28,49 +28,44 @@ class SetApart:
 
     rows: Codes
     """The tuples that enter."""
-    values: list[Values]
-    """The vectors of the tuples that enter, without ranges."""
+    columns: TableColumns
+    """The columns of the tuples that enter, without ranges."""
     apart: Codes
     groups: Rows | None = None
     """A row for each tuple that does not enter; None when there is none."""
 
 
 def set_apart(
-    tuples: TupleVectors,
-    rows: Codes,
-    query: LowAggregate,
-    codes: Sequence[Codes],
-    vectors: Sequence[Vector],
-    shape: Shape,
+    tuples: TupleVectors, rows: Codes, query: LowAggregate, columns: TableColumns, shape: Shape
 ) -> SetApart:
     """Separate the tuples that do not enter. `query`: as its table reads it; `shape`: the shape of
-    the groups in it. `vectors`: the vectors of its slots with an argument.
+    the groups in it.
     """
-    arguments = [slot for slot in query.slots if slot.kept.takes_argument]
+    slots = [slot for slot in query.slots if slot.kept.takes_argument]
     nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
-    pairs = list(zip(arguments, vectors, strict=True))
-    values = [nothing if slot.kept == RANGE else vector[0] for slot, vector in pairs]
+    values: list[Values] = []
     found: dict[Expr, tuple[Values, Ints]] = {}
     beyond = np.zeros(len(rows), np.bool_)
-    for slot, (vector, masks) in pairs:
+    for slot, vector, masks in zip(slots, columns.values, columns.masks, strict=True):
+        values.append(nothing if slot.kept == RANGE else vector)
         if slot.kept == RANGE:
             ranges = tuples.once(("ranges", id(vector)), ranges_of, vector)
             if ranges is not None:
                 assert slot.argument is not None
                 found[slot.argument] = vector, ranges
                 beyond |= (ranges[rows] != 0) & (masks[rows] != 0)
+    entering = replace(columns, values=values)
     if not beyond.any():
-        return SetApart(rows, values, rows[:0])
+        return SetApart(rows, entering, rows[:0])
     apart = rows[beyond]
-    groups = lone_groups(apart, arguments, codes, vectors, found, shape)
-    return SetApart(rows[~beyond], values, apart, groups)
+    groups = lone_groups(apart, slots, columns, found, shape)
+    return SetApart(rows[~beyond], entering, apart, groups)
 
 
 def lone_groups(
     apart: Codes,
     slots: Sequence[Slot],
-    codes: Sequence[Codes],
-    vectors: Sequence[Vector],
+    columns: TableColumns,
     found: Mapping[Expr, tuple[Values, Ints]],
     shape: Shape,
 ) -> Rows:
@@ -81,7 +76,7 @@ def lone_groups(
         if vector.dtype == np.float64
     }
     values: list[Values] = []
-    for slot, (vector, _) in zip(slots, vectors, strict=True):
+    for slot, vector in zip(slots, columns.values, strict=True):
         own = vector[apart]
         match slot.argument:
             case expr if expr is not None and slot.kept == RANGE:
@@ -90,6 +85,6 @@ def lone_groups(
                 if expr in digits:
                     own = np.where(found[expr][1][apart] == 0, own, digits[expr][place])
         values.append(own)
-    each = np.arange(len(apart), dtype=np.int32)
-    masks = [masks[apart] for _, masks in vectors]
-    return grouped(shape, each, each, [code[apart] for code in codes], values, masks)
+    codes, masks = ([one[apart] for one in some] for some in (columns.codes, columns.masks))
+    each = np.arange(len(apart))
+    return grouped(shape, each.astype(np.int32), each, TableColumns(codes, values, masks))

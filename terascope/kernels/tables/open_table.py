@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.slots import COUNT_OF, RANGE, SUM_INT, Fold, SlotKind
-from terascope.kernels.columns.arrays import Codes, Flags, Ints, Masks, Rows, Values, all_valid
+from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
 from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
-from terascope.kernels.tables.slots import Shape, put_keys
+from terascope.kernels.tables.slots import Shape, TableColumns, put_keys
 from terascope.machine_code import INTEGER, compiled_for, output
 
 Emit: TypeAlias = Callable[[Rows], None]
@@ -52,17 +52,10 @@ class OpenTable:
         return self._entries.nbytes
 
     def add(
-        self,
-        rows: Codes,
-        codes: Sequence[Codes],
-        sizes: Sequence[int],
-        values: Sequence[Values],
-        masks: Sequence[Masks] | None,
-        emit: Emit,
+        self, rows: Codes, columns: TableColumns, sizes: Sequence[int], sure: bool, emit: Emit
     ) -> None:
-        """Take the tuples `rows` of a batch. `sizes`: how many codes each key has by now.
-
-        No masks: no argument is NULL, and no sum can overflow, which is faster.
+        """Take the tuples `rows` of a batch. `sizes`: how many codes each key has by now. `sure`:
+        no argument is NULL, and no sum can overflow, which is faster.
         """
         widths = dense_widths(sizes)
         if widths is not None and (self._widths is not None or self.count == 0):
@@ -73,13 +66,13 @@ class OpenTable:
                 self._reset(1 << sum(widths))
         elif self._widths is not None:
             self._become_open(emit)
-        update = update_kernel(self.shape, masks is None, self._widths is not None)
+        update = update_kernel(self.shape, sure, self._widths is not None)
         at = 0
         while True:
             limit = self._places if self._widths is not None else self._places * 5 // 8
             at, self.count = update(
                 self._entries, self._floats, self._places, limit, self.count,
-                rows, at, *(self._widths or ()), *codes, *values, *(masks or ()),
+                rows, at, *(self._widths or ()), *columns.arrays(sure),
             )  # fmt: skip
             if at == len(rows):
                 return
@@ -178,65 +171,44 @@ class NumpyTable:
         self.shape = shape
 
     def add(
-        self,
-        rows: Codes,
-        codes: Sequence[Codes],
-        sizes: Sequence[int],
-        values: Sequence[Values],
-        masks: Sequence[Masks] | None,
-        emit: Emit,
+        self, rows: Codes, columns: TableColumns, sizes: Sequence[int], sure: bool, emit: Emit
     ) -> None:
         """Every batch gives its groups at once; a sum that overflows is cut into several."""
         del sizes
-        if masks is None:
-            masks = [all_valid(len(vector)) for vector in values]
-        parts = len(rows) if self._may_overflow(rows, values, masks) else 1
+        parts = len(rows) if not sure and self._may_overflow(rows, columns) else 1
         for part in np.array_split(rows, parts):
-            emit(self._groups(part, codes, values, masks))
+            emit(self._groups(part, columns))
 
-    def _may_overflow(self, rows: Codes, values: Sequence[Values], masks: Sequence[Masks]) -> bool:
+    def _may_overflow(self, rows: Codes, columns: TableColumns) -> bool:
         arguments = [kind for kind in self.shape.slots if kind.takes_argument]
-        for kind, vector, mask in zip(arguments, values, masks, strict=True):
+        for kind, vector, mask in zip(arguments, columns.values, columns.masks, strict=True):
             if kind == SUM_INT:
                 total = np.abs(vector[rows].astype(np.float64) * (mask[rows] != 0)).sum()
                 if total > 9.2e18:
                     return True
         return False
 
-    def _groups(
-        self,
-        rows: Codes,
-        codes: Sequence[Codes],
-        values: Sequence[Values],
-        masks: Sequence[Masks],
-    ) -> Rows:
-        keys = [c[rows] for c in codes]
+    def _groups(self, rows: Codes, columns: TableColumns) -> Rows:
+        keys = [c[rows] for c in columns.codes]
         order = np.lexsort(keys[::-1]) if keys else np.arange(len(rows))
         changed = np.zeros(len(rows), np.bool_)
         changed[:1] = True
         for key in keys:
             changed[1:] |= np.diff(key[order]) != 0
-        return grouped(self.shape, rows[order], np.flatnonzero(changed), codes, values, masks)
+        return grouped(self.shape, rows[order], np.flatnonzero(changed), columns)
 
     def take(self) -> Rows:
         return np.zeros((0, self.shape.stride), np.int64)
 
 
-def grouped(
-    shape: Shape,
-    rows: Codes,
-    starts: NDArray[np.intp],
-    codes: Sequence[Codes],
-    values: Sequence[Values],
-    masks: Sequence[Masks],
-) -> Rows:
+def grouped(shape: Shape, rows: Codes, starts: NDArray[np.intp], columns: TableColumns) -> Rows:
     """The groups of the tuples `rows`, those of a group beside each other. `starts`: where each
     group begins.
     """
     groups = np.zeros((len(starts), shape.stride), np.int64)
     groups[:, 0] = 1
-    put_keys(groups, shape, (code[rows[starts]] for code in codes))
-    arguments = zip(values, masks, strict=True)
+    put_keys(groups, shape, (code[rows[starts]] for code in columns.codes))
+    arguments = zip(columns.values, columns.masks, strict=True)
     for j, kind in enumerate(shape.slots):
         target = groups[:, shape.slot(j)]
         if not kind.takes_argument:

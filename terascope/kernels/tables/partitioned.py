@@ -9,15 +9,14 @@ docs/decisions.md has the figures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from terascope.hashing import multiplied
-from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Values, all_valid
+from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, all_valid
 from terascope.kernels.tables.open_table_source import group_kernel
-from terascope.kernels.tables.slots import Shape
+from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.machine_code import INTEGER, column, compiled_for, output
 
 PART_ROWS: Final = 1 << 11
@@ -105,25 +104,21 @@ scatters: Final = {
 
 
 def group_parts(
-    shape: Shape,
-    edges: Ints,
-    codes: Sequence[Codes],
-    values: Sequence[Values],
-    masks: Sequence[Masks] | None,
+    shape: Shape, edges: Ints, columns: TableColumns, sure: bool
 ) -> tuple[Rows, Ints] | None:
     """The groups of tuples that stand in the order of their parts, and edges again, where each part
     of the groups begins; None when a sum overflows.
 
-    No masks: no argument is NULL, and no sum can overflow. The rows are a view of the room all
-    tuples might have needed: whoever keeps them for long should copy them.
+    `sure`: no argument is NULL, and no sum can overflow. The rows are a view of the room all tuples
+    might have needed: whoever keeps them for long should copy them.
     """
     longest = int(np.diff(edges).sum(axis=0).max(initial=0))
     places = np.zeros(1 << max(1, (2 * longest - 1).bit_length()), np.int32)
     groups = np.empty(int(edges[-1, -1]) * shape.stride, np.int64)
-    kernel = group_kernel(shape, masks is None)
+    kernel = group_kernel(shape, sure)
     floats = groups.view(np.float64)
     begins = np.zeros((1, edges.shape[1]), np.int64)
-    count = kernel(places, groups, floats, edges, begins, *codes, *values, *(masks or ()))
+    count = kernel(places, groups, floats, edges, begins, *columns.arrays(sure))
     if count < 0:
         return None
     return groups[: count * shape.stride].reshape(count, shape.stride), begins

@@ -23,7 +23,7 @@ import numpy as np
 
 from terascope.functions.slots import RANGE, SUM_INT, SlotKind
 from terascope.kernels.codegen.generated_modules import indent
-from terascope.kernels.columns.arrays import Rows, Values
+from terascope.kernels.columns.arrays import Codes, Masks, Rows, Values
 from terascope.machine_code import column
 
 MOST_SLOTS: Final = 60
@@ -82,6 +82,19 @@ class Shape:
     @property
     def row_bytes(self) -> int:
         return 8 * self.stride
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of tuples that a table reads: codes of keys, values and masks of arguments."""
+
+    codes: Sequence[Codes]
+    values: Sequence[Values]
+    masks: Sequence[Masks]
+
+    def arrays(self, sure: bool) -> tuple[Values, ...]:
+        """The arguments of a kernel. `sure`: no argument is NULL, and no sum can overflow."""
+        return (*self.codes, *self.values, *(() if sure else self.masks))
 
 
 def put_keys(rows: Rows, shape: Shape, codes: Iterable[Values]) -> None:
