@@ -25,7 +25,6 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from terascope.functions.slots import SlotKind
 from terascope.hashing import GOLDEN, mix
 from terascope.kernels.columns.arrays import Codes, Hashes, Ints, Values
 from terascope.kernels.columns.dictionary import Dictionary
@@ -56,10 +55,7 @@ def pack(
         places = np.zeros(len(block.rows), np.int32)
         if destinations > 1:
             choose(hashed_groups(block, dictionaries, shape, seed, by_key), destinations, places)
-        placed = Placed.of(block, shape, destinations, places)
-        numbers = [np.full(len(d), -1, np.int32) for d in dictionaries]
-        for destination in np.flatnonzero(np.diff(placed.edges)).tolist():
-            arrays = placed.columns(destination, dictionaries, numbers)
+        for destination, arrays in by_destination(block, dictionaries, shape, destinations, places):
             yield destination, pack_tuples(pa.RecordBatch.from_arrays(arrays, names))
 
 
@@ -111,61 +107,47 @@ def narrow(values: Values) -> pa.Array:
     return pa.array(values)
 
 
-@dataclass(frozen=True)
-class Placed:
-    """Groups as columns, those of one destination beside each other."""
-
-    edges: Ints
-    """The start of each destination, and the end of the last."""
-    counts: Ints
-    """The groups of each run for each destination: int64[runs, destinations]."""
-    run_epochs: Ints
-    state: Ints
-    codes: Codes
-    """int32[keys, n]"""
-    slots: Ints
-    """int64[slots, n]"""
-    kinds: Sequence[SlotKind]
-
-    @staticmethod
-    def of(block: Block, shape: Shape, destinations: int, places: Codes) -> Placed:
-        """`places`: the destination of each group."""
-        runs = len(block.epochs)
-        cells = np.repeat(np.arange(runs) * destinations, block.counts) + places
-        counts = np.bincount(cells, minlength=runs * destinations).reshape(runs, destinations)
-        edges = np.zeros(destinations + 1, np.int64)
-        np.cumsum(counts.sum(axis=0), out=edges[1:])
-        total = int(edges[-1])
-        state = np.empty(total, np.int64)
-        codes = np.empty((shape.keys, total), np.int32)
-        slots = np.empty((len(shape.slots), total), np.int64)
-        rows, cursors = np.ascontiguousarray(block.rows), edges[:-1].copy()
-        spread(rows, places, cursors, shape.first_word, shape.first_slot, state, codes, slots)
-        return Placed(edges, counts, block.epochs, state, codes, slots, shape.slots)
-
-    def columns(
-        self, destination: int, dictionaries: Sequence[Dictionary], numbers: Sequence[Codes]
-    ) -> list[pa.Array]:
-        """Epochs, keys, state and slots of one destination. `numbers`: see `compact`."""
-        some = slice(int(self.edges[destination]), int(self.edges[destination + 1]))
-        keys = zip(self.codes, dictionaries, numbers, strict=True)
+def by_destination(
+    block: Block,
+    dictionaries: Sequence[Dictionary],
+    shape: Shape,
+    destinations: int,
+    places: Codes,
+) -> Iterator[tuple[int, list[pa.Array]]]:
+    """Epochs, keys, state and slots of the groups of each destination that has some. `places`: the
+    destination of each group.
+    """
+    runs = len(block.epochs)
+    cells = np.repeat(np.arange(runs) * destinations, block.counts) + places
+    counts = np.bincount(cells, minlength=runs * destinations).reshape(runs, destinations)
+    edges = np.zeros(destinations + 1, np.int64)
+    np.cumsum(counts.sum(axis=0), out=edges[1:])
+    state = np.empty(len(places), np.int64)
+    codes = np.empty((shape.keys, len(places)), np.int32)
+    slots = np.empty((len(shape.slots), len(places)), np.int64)
+    rows, cursors = np.ascontiguousarray(block.rows), edges[:-1].copy()
+    spread(rows, places, cursors, shape.first_word, shape.first_slot, state, codes, slots)
+    numbers = [np.full(len(d), -1, np.int32) for d in dictionaries]
+    for destination in np.flatnonzero(np.diff(edges)).tolist():
+        some = slice(int(edges[destination]), int(edges[destination + 1]))
+        keys = zip(codes, dictionaries, numbers, strict=True)
         columns = [
-            self._epochs(destination),
-            *(compact(codes[some], dictionary, own) for codes, dictionary, own in keys),
-            narrow(self.state[some]),
+            epoch_runs(block.epochs, counts[:, destination]),
+            *(compact(own[some], dictionary, known) for own, dictionary, known in keys),
+            narrow(state[some]),
         ]
-        for slot, kind in zip(self.slots, self.kinds, strict=True):
+        for slot, kind in zip(slots, shape.slots, strict=True):
             words = slot[some]
             columns.append(pa.array(words.view(np.float64)) if kind.is_float else narrow(words))
-        return columns
+        yield destination, columns
 
-    def _epochs(self, destination: int) -> pa.Array:
-        counts = self.counts[:, destination]
-        used = np.flatnonzero(counts)
-        ends = pa.array(np.cumsum(counts[used]), pa.int32())
-        epochs = self.run_epochs[used]
-        values = pa.array(epochs, mask=epochs == NO_EPOCH)
-        return pa.RunEndEncodedArray.from_arrays(ends, values, EPOCHS)
+
+def epoch_runs(epochs: Ints, counts: Ints) -> pa.Array:
+    """The epoch of each group, from the number of groups of each epoch."""
+    used = np.flatnonzero(counts)
+    ends, epochs = pa.array(np.cumsum(counts[used]), pa.int32()), epochs[used]
+    values = pa.array(epochs, mask=epochs == NO_EPOCH)
+    return pa.RunEndEncodedArray.from_arrays(ends, values, EPOCHS)
 
 
 def hashed_groups(
