@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.machine_code import INTEGER, WORD, column, compiled_for, output
+from terascope.machine_code import WORD, column, compiled_for, output
 from terascope.types import Type
 
 Codes: TypeAlias = NDArray[np.int32]
@@ -82,23 +82,18 @@ def numbers(column: pa.Array, type: Type) -> Vector:
 
 
 def present_numbers(column: pa.Array) -> Vector:
-    """The numbers of a column with NULLs, as most sources have: in one pass, or two."""
-    bits, data = (np.frombuffer(buffer, np.uint8) for buffer in column.buffers())
-    masks = np.empty(len(column), np.uint8)
-    unpack_bits(bits, column.offset, masks)
+    """The numbers of a column with NULLs, as most sources have."""
+    bits, data = column.buffers()
+    masks = unpacked_bits(bits, column.offset, len(column))
     if column.type == pa.bool_():
-        values = np.empty(len(column), np.uint8)
-        unpack_bits(data, column.offset, values)
-        return (values & masks).view(np.bool_), masks
-    words = data.view(np.int64)[column.offset : column.offset + len(column)]
-    return words * masks, masks
+        return (unpacked_bits(data, column.offset, len(column)) & masks).view(np.bool_), masks
+    return np.frombuffer(data, np.int64)[column.offset : column.offset + len(column)] * masks, masks
 
 
-@compiled_for(column(np.uint8), INTEGER, output(np.uint8))
-def unpack_bits(bits: Bytes, start: int, out: Masks) -> None:
-    for i in range(len(out)):
-        at = start + i
-        out[i] = bits[at >> 3] >> np.uint8(at & 7) & np.uint8(1)
+def unpacked_bits(buffer: pa.Buffer, start: int, count: int) -> Masks:
+    first = start % 8
+    data = np.frombuffer(buffer, np.uint8)[start // 8 :]
+    return np.unpackbits(data, count=first + count, bitorder="little")[first:]
 
 
 _ONES: dict[int, Masks] = {}
