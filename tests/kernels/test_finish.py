@@ -26,18 +26,15 @@ def test_groups_become_typed_columns(case: Case) -> None:
     dictionaries = dictionaries_for(case.types)
     blocks = blocks_of(case.workers[0], case.shape, dictionaries)
     fields = case.fields
-    for plain in (False, True):
-        batch = columns(blocks, fields, dictionaries, plain)
-        assert batch.schema.names == [f.name for f in fields.fields]
-        rows = list(zip(*batch.to_pydict().values(), strict=True))
-        wanted = wanted_rows(case)
-        assert len(rows) == len(wanted)
-        assert all(same(row, want) for row, want in zip(rows, wanted, strict=True))
-        for field, found in zip(fields.fields, batch.schema.types, strict=True):
-            if pa.types.is_dictionary(found):
-                assert not plain
-                found = found.value_type
-            assert found == arrow_type(field.type)
+    batch = columns(blocks, fields, dictionaries)
+    assert batch.schema.names == [f.name for f in fields.fields]
+    rows = list(zip(*batch.to_pydict().values(), strict=True))
+    wanted = wanted_rows(case)
+    assert len(rows) == len(wanted)
+    assert all(same(row, want) for row, want in zip(rows, wanted, strict=True))
+    for field, found in zip(fields.fields, batch.schema.types, strict=True):
+        own = found.value_type if pa.types.is_dictionary(found) else found
+        assert own == arrow_type(field.type)
 
 
 @settings(deadline=None, max_examples=30)

@@ -85,6 +85,7 @@ def lone_groups(
                 if expr in digits:
                     own = np.where(found[expr][1][apart] == 0, own, digits[expr][place])
         values.append(own)
-    codes, masks = ([one[apart] for one in some] for some in (columns.codes, columns.masks))
+    codes = [code[apart] for code in columns.codes]
+    lone = TableColumns(codes, values, [mask[apart] for mask in columns.masks])
     each = np.arange(len(apart))
-    return grouped(shape, each.astype(np.int32), each, TableColumns(codes, values, masks))
+    return grouped(shape, each.astype(np.int32), each, lone)
