@@ -86,7 +86,6 @@ class TaskDictionaries:
     def __init__(self) -> None:
         self._by_name: dict[object, Dictionary] = {}
         self._derived: dict[Expr, Derived] = {}
-        self._keys: dict[Expr, DerivedCodes] = {}
 
     def of_column(self, column: Col) -> Dictionary:
         name: object = ADDRESSES if column.type.is_address else column
@@ -107,19 +106,18 @@ class TaskDictionaries:
 
     def lookup(self, expr: Expr) -> pa.Array:
         """An expression of one coded column, for every code of its dictionary."""
-        if expr not in self._derived:
-            (name,) = columns_of(expr)
-            column = coded_column(expr, name)
-            self._derived[expr] = Derived(self.of_column(column), function_of(expr, name))
-        return self._derived[expr].column()
+        return self._derived_by(expr).column()
 
     def key_codes(self, expr: Expr) -> Codes:
         """A key computed from one coded column: its code, for every code of that column."""
-        if expr not in self._keys:
+        return self._derived_by(expr).codes(self.of_key(expr))
+
+    def _derived_by(self, expr: Expr) -> Derived:
+        if expr not in self._derived:
             (name,) = columns_of(expr)
-            column = self.of_column(coded_column(expr, name))
-            self._keys[expr] = DerivedCodes(column, function_of(expr, name), self.of_key(expr))
-        return self._keys[expr].codes()
+            source = self.of_column(coded_column(expr, name))
+            self._derived[expr] = Derived(source, function_of(expr, name))
+        return self._derived[expr]
 
     @property
     def memory_bytes(self) -> int:
@@ -165,33 +163,23 @@ class Derived:
         self._source = source
         self._function = function
         self._column: pa.Array | None = None
+        self._codes = GrowingArray(np.int32)
 
     def column(self) -> pa.Array:
         """One value per code of the source."""
         done = 0 if self._column is None else len(self._column)
         if self._column is None or done < len(self._source):
-            fresh = self.since(done)
+            fresh = self._since(done)
             self._column = fresh if done == 0 else pa.concat_arrays([self._column, fresh])
         return self._column
 
-    def since(self, done: int) -> pa.Array:
+    def codes(self, target: Dictionary) -> Codes:
+        """The codes of these values in another dictionary."""
+        if len(self._codes) < len(self._source):
+            self._codes.add(target.encode(self._since(len(self._codes))))
+        return self._codes.values
+
+    def _since(self, done: int) -> pa.Array:
         """The values of the codes from one on."""
         codes = np.arange(done, len(self._source), dtype=np.int32)
         return self._function(self._source.values(codes))
-
-
-class DerivedCodes(Derived):
-    """Derived values with their codes in another dictionary."""
-
-    def __init__(
-        self, source: Dictionary, function: Callable[[pa.Array], pa.Array], target: Dictionary
-    ) -> None:
-        super().__init__(source, function)
-        self._target = target
-        self._codes = GrowingArray(np.int32)
-
-    def codes(self) -> Codes:
-        """One per code of the source."""
-        if len(self._codes) < len(self._source):
-            self._codes.add(self._target.encode(self.since(len(self._codes))))
-        return self._codes.values
