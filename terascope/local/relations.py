@@ -243,10 +243,6 @@ def in_windows(rel: Window, rows: pa.RecordBatch) -> pa.RecordBatch:
     chosen = np.repeat(first[which], repeats) + nth
     kept = [f.name for f in rel.fields if f.name not in (WSTART, WEND)]
     columns = rows.select(kept).take(pa.array(places)).columns
-    bounds = [bound(found, side).take(pa.array(chosen)) for side in (0, 1)]
+    intervals = np.array([i for some in found for i in some], np.int64).reshape(-1, 2)
+    bounds = [pa.array(intervals[chosen, side]) for side in (0, 1)]
     return pa.RecordBatch.from_arrays([*columns, *bounds], [*kept, WSTART, WEND])
-
-
-def bound(found: Sequence[Sequence[tuple[int, int]]], side: int) -> pa.Array:
-    """The starts, or the ends, of all windows."""
-    return pa.array([interval[side] for some in found for interval in some], pa.int64())

@@ -384,6 +384,3 @@ def same(
     while k < end - begin and content[first + k] == data[begin + k]:
         k += 1
     return k == end - begin
-
-
-# ---- what follows from a dictionary --------------------------------------------------------------
