@@ -127,14 +127,9 @@ class BoundedTable:
         self._module = compiled(shape, policy)
         self._table = np.zeros((capacity + 1) * shape.stride, np.int64)
         self._out = np.zeros((output_rows, shape.stride), np.int64)
-        self._state = np.zeros(len(STATE_WORDS), np.int64)
-        for word, value in (
-            ("CAPACITY", capacity),
-            ("ROOM", output_rows),
-            ("EAGER", flush == "eager"),
-            ("LATE_AT", -2),
-        ):
-            self._state[STATE_WORDS.index(word)] = value
+        eager = flush == "eager"
+        known = {"CAPACITY": capacity, "ROOM": output_rows, "EAGER": eager, "LATE_AT": -2}
+        self._state = np.array([known.get(word, 0) for word in STATE_WORDS], np.int64)
         self.storage: tuple[Values, ...] = (
             self._table,
             self._out.reshape(-1),
