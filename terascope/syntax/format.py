@@ -15,8 +15,7 @@ from terascope.diagnostic import QueryError, Source
 from terascope.syntax.ast import Statement
 from terascope.syntax.lexical import Comment, Token, scan
 from terascope.syntax.parser import parse_recovering
-from terascope.syntax.print_queries import Line
-from terascope.syntax.printer import statement_lines
+from terascope.syntax.printer import Line, statement_lines
 from terascope.syntax.split import StatementTokens, split
 
 

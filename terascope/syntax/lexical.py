@@ -8,7 +8,9 @@ replaced by a harmless one, so that the statement can still be examined for othe
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from terascope.diagnostic import Diagnostic, Source, Span
@@ -107,96 +109,80 @@ class _Scanner:
     def run(self, stretch: Span) -> None:
         for found in PATTERN.finditer(self.text, stretch.start, stretch.end):
             kind = found.lastgroup or "unknown"
-            text, start, end = found.group(), found.start(), found.end()
+            text, span = found.group(), Span(*found.span())
             match kind:
                 case "blank":
                     continue
                 case "comment":
-                    self.comments.append(Comment(text.rstrip(), start, end))
+                    self.comments.append(Comment(text.rstrip(), span.start, span.end))
                 case "word":
-                    self.word(text, start, end)
+                    self.word(text, span)
                 case "number":
-                    self.number(text, start, end)
+                    literal = self.literal(read_number, text, span)
+                    plain = {"int": "NUMBER", "float": "FLOAT"} if not literal.type_name else {}
+                    self.add(plain.get(literal.kind, "LITERAL"), text, span.start, text, literal)
                 case "string":
-                    self.string(text, start, end)
+                    self.string(text, span)
                 case "quoted":
-                    self.add("NAME", text, start, text[1:-1].replace("``", "`"))
+                    self.add("NAME", text, span.start, text[1:-1].replace("``", "`"))
                 case "parameter" | "constant" | "property":
-                    self.add(kind.upper(), text, start, found.group(kind))
+                    self.add(kind.upper(), text, span.start, found.group(kind))
                 case "sign":
                     self.in_braces = text == "{" or (self.in_braces and text != "}")
-                    self.add(SIGNS[text], text, start, text)
+                    self.add(SIGNS[text], text, span.start, text)
                 case "borrowed":
                     ours, terminal = BORROWED_SIGNS[text]
-                    self.mistake("syntax", f"'{text}' is not GSQL", start, end, f"write {ours}")
-                    self.add("WORD" if ours.isalpha() else terminal, text, start, ours)
+                    self.mistake("syntax", f"'{text}' is not GSQL", span, f"write {ours}")
+                    self.add("WORD" if ours.isalpha() else terminal, text, span.start, ours)
                 case "open":
-                    self.unterminated(text.rstrip(), start)
+                    self.unterminated(text.rstrip(), span.start)
                 case _:
-                    self.unknown(text, start, end)
+                    help = "write a plain quote '" if text in TYPOGRAPHIC_QUOTES else None
+                    self.mistake("syntax", f"'{text}' means nothing in GSQL", span, help)
 
     def add(
         self, kind: str, text: str, start: int, value: str, literal: Literal_ | None = None
     ) -> None:
         self.tokens.append(Token(kind, text, start, start + len(text), value, literal))
 
-    def mistake(
-        self, code: str, message: str, start: int, end: int, help_: str | None = None
-    ) -> None:
-        self.diagnostics.append(Diagnostic(code, message, Span(start, end), help=help_))
+    def mistake(self, code: str, message: str, span: Span, help: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, help=help))
 
-    def word(self, text: str, start: int, end: int) -> None:
+    def literal(self, read: Callable[[str], Literal_], text: str, span: Span) -> Literal_:
+        try:
+            return read(text)
+        except BadLiteral as bad:
+            self.mistake("bad-literal", str(bad), span, bad.help)
+            return Literal_("int", 0)
+
+    def word(self, text: str, span: Span) -> None:
         """A word; a name for certain after a dot. `CLOSING WHEN` and the like become one token."""
         last = self.tokens[-1] if self.tokens else None
-        if last and last.kind == "DOT":
-            self.add("NAME", text, start, text)
-            return
         joined = TWO_WORDS.get((last.word, text.upper())) if last else None
         if last and joined:
-            self.tokens[-1] = replace(last, text=self.text[last.start : end], end=end, value=joined)
+            whole = self.text[last.start : span.end]
+            self.tokens[-1] = replace(last, text=whole, end=span.end, value=joined)
         else:
-            self.add("WORD", text, start, text)
+            self.add("NAME" if last and last.kind == "DOT" else "WORD", text, span.start, text)
 
-    def number(self, text: str, start: int, end: int) -> None:
-        try:
-            literal = read_number(text)
-        except BadLiteral as bad:
-            self.mistake("bad-literal", str(bad), start, end, bad.help)
-            literal = Literal_("int", 0)
-        plain = literal.type_name is None
-        kind = {"int": "NUMBER", "float": "FLOAT"}.get(literal.kind) if plain else None
-        self.add(kind or "LITERAL", text, start, text, literal)
-
-    def string(self, text: str, start: int, end: int) -> None:
+    def string(self, text: str, span: Span) -> None:
         quote = text[0]
         content = text[1:-1].replace(quote * 2, quote)
         prefix = self.tokens[-1] if self.tokens else None
         if self.in_braces or prefix is None or prefix.word not in LITERAL_PREFIXES:
-            self.add("STRING", text, start, content, Literal_("string", content))
+            self.add("STRING", text, span.start, content, Literal_("string", content))
             return
-        try:
-            literal = read_prefixed(prefix.text, content)
-        except BadLiteral as bad:
-            self.mistake("bad-literal", str(bad), prefix.start, end, bad.help)
-            literal = Literal_("int", 0)
+        literal = self.literal(partial(read_prefixed, prefix.text), content, prefix.span.to(span))
         self.tokens.pop()
-        whole = self.text[prefix.start : end]
+        whole = self.text[prefix.start : span.end]
         self.add("LITERAL", whole, prefix.start, whole, literal)
 
     def unterminated(self, text: str, start: int) -> None:
         name = text[0] == "`"
         what = "quoted name" if name else "string"
-        self.mistake(
-            "unterminated-string",
-            f"this {what} is never closed",
-            start,
-            start + len(text),
-            f"add a closing {text[0]} on the same line",
-        )
+        help = f"add a closing {text[0]} on the same line"
+        span = Span(start, start + len(text))
+        self.mistake("unterminated-string", f"this {what} is never closed", span, help)
         content = text[1:]
         literal = None if name else Literal_("string", content)
         self.add("NAME" if name else "STRING", text, start, content, literal)
-
-    def unknown(self, text: str, start: int, end: int) -> None:
-        help_ = "write a plain quote '" if text in TYPOGRAPHIC_QUOTES else None
-        self.mistake("syntax", f"'{text}' means nothing in GSQL", start, end, help_)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import Final
 
 from terascope.diagnostic import Diagnostic, Source, Span
@@ -36,6 +37,7 @@ CONDITIONS: Final = frozenset(
 )
 EXPRESSION: Final = frozenset({"NAME", "NUMBER", "STRING", "LPAR", "MINUS"})
 STATEMENT: Final = frozenset({"SELECT", "MERGE", "WITH", "PROTOCOL", "DEFINE"})
+ANY_STATEMENT: Final = "a statement (SELECT, MERGE, WITH, QUERY name:, DEFINE, PROTOCOL)"
 SPELLING: Final = {terminal: sign for sign, terminal in SIGNS.items() if sign != "<>"}
 SHOWN: Final = {
     "NAME": "a name", "NUMBER": "a whole number", "FLOAT": "a number", "STRING": "a string",
@@ -78,17 +80,36 @@ class Failure:
     def wants_expression(self) -> bool:
         return self.expected >= EXPRESSION
 
-
-@dataclass(frozen=True)
-class Surroundings:
-    """The clause that the mistake is in, and the brackets open around it."""
-
-    clause: str
-    brackets: tuple[Token, ...]
+    @cached_property
+    def surroundings(self) -> tuple[str, list[Token]]:
+        """The clause that the mistake is in, and the brackets open around it."""
+        clauses = [""]
+        brackets: list[Token] = []
+        for token in self.tokens[: self.index]:
+            if token.kind in OPENING:
+                brackets.append(token)
+                clauses.append("")
+            elif token.kind in CLOSING and brackets:
+                brackets.pop()
+                clauses.pop()
+            elif token.word in CLAUSES or token.word in ("EVERY", "LIMIT"):
+                clauses[-1] = token.word
+            elif token.word in ("JOIN", "INNER_JOIN", "OUTER_JOIN"):
+                clauses[-1] = "FROM"
+        return clauses[-1], brackets
 
 
 def explain(failure: Failure) -> Diagnostic:
-    return _misspelt_before(failure) or _stated(failure, _context(failure))
+    if misspelt := _misspelt_before(failure):
+        return misspelt
+    found = _quoted(failure.found) if failure.found else "the end of the statement"
+    return Diagnostic(
+        "syntax",
+        f"expected {_expected(failure)}, found {found}",
+        failure.span,
+        notes=_notes(failure),
+        help=_help(failure),
+    )
 
 
 def _misspelt_before(failure: Failure) -> Diagnostic | None:
@@ -120,51 +141,20 @@ def _continues(keyword: str, found: Token | None) -> bool:
     return found.word not in RESERVED or keyword in ("SELECT", "LEFT", "RIGHT", "FULL")
 
 
-def _stated(failure: Failure, context: Surroundings) -> Diagnostic:
-    found = _quoted(failure.found) if failure.found else "the end of the statement"
-    return Diagnostic(
-        "syntax",
-        f"expected {_expected(failure, context)}, found {found}",
-        failure.span,
-        notes=_notes(failure, context),
-        help=_help(failure, context),
-    )
-
-
 def _quoted(token: Token) -> str:
     return token.text if token.kind == "STRING" else f"'{token.text}'"
 
 
-def _context(failure: Failure) -> Surroundings:
-    """Read the tokens up to the mistake again, for their clauses and brackets."""
-    clauses = [""]
-    brackets: list[Token] = []
-    for token in failure.tokens[: failure.index]:
-        if token.kind in OPENING:
-            brackets.append(token)
-            clauses.append("")
-        elif token.kind in CLOSING and brackets:
-            brackets.pop()
-            clauses.pop()
-        elif token.word in CLAUSES or token.word in ("EVERY", "LIMIT"):
-            clauses[-1] = token.word
-        elif token.word in ("JOIN", "INNER_JOIN", "OUTER_JOIN"):
-            clauses[-1] = "FROM"
-    return Surroundings(clauses[-1], tuple(brackets))
-
-
-def _expected(failure: Failure, context: Surroundings) -> str:
+def _expected(failure: Failure) -> str:
     """What should stand there, and after what."""
     expected, before = failure.expected, failure.before
+    clause, brackets = failure.surroundings
     after = f" after {_quoted(before)}" if before else ""
-    part = f" after {CLAUSES[context.clause]}" if context.clause in CLAUSES else after
+    part = f" after {CLAUSES[clause]}" if clause in CLAUSES else after
     if expected >= STATEMENT:
-        return "a statement (SELECT, MERGE, WITH, QUERY name:, DEFINE, PROTOCOL)"
+        return ANY_STATEMENT
     if failure.index <= 1 and "UDAF" in expected:
-        return (
-            "a statement (SELECT, MERGE, WITH, QUERY name:, DEFINE, PROTOCOL) or UDAF or EXTR"
-            + after
-        )
+        return f"{ANY_STATEMENT} or UDAF or EXTR{after}"
     if failure.wants_expression:
         return f"an expression{after}"
     if "SELECT" in expected:
@@ -172,33 +162,27 @@ def _expected(failure: Failure, context: Surroundings) -> str:
     if "FROM" in expected:
         return f"FROM{part}"
     for closing in ("RPAR", "RSQB", "RBRACE"):
-        if closing in expected and context.brackets:
+        if closing in expected and brackets:
             return f"'{SPELLING[closing]}'{after}"
     if "$END" in expected:
         return f"';' or a further clause{part}"
-    return f"{_listed(expected)}{after}"
+    signs = {each: f"'{SPELLING[each]}'" for each in expected & SPELLING.keys()}
+    names = sorted(SHOWN.get(each) or signs.get(each, each) for each in expected)
+    return " or ".join(names[:6] + ["..."] * (len(names) > 6)) + after
 
 
-def _listed(expected: frozenset[str]) -> str:
-    names = sorted(
-        SHOWN.get(each) or (f"'{SPELLING[each]}'" if each in SPELLING else each)
-        for each in expected
-    )
-    if len(names) > 6:
-        names = [*names[:6], "..."]
-    return " or ".join(names)
-
-
-def _notes(failure: Failure, context: Surroundings) -> tuple[str, ...]:
-    if not context.brackets or not failure.expected & {"RPAR", "RSQB", "RBRACE"}:
+def _notes(failure: Failure) -> tuple[str, ...]:
+    _, brackets = failure.surroundings
+    if not brackets or not failure.expected & {"RPAR", "RSQB", "RBRACE"}:
         return ()
-    bracket = context.brackets[-1]
+    bracket = brackets[-1]
     line, column = failure.source.position(bracket.start)
     return (f"the '{bracket.text}' of line {line}, column {column} is still open",)
 
 
-def _help(failure: Failure, context: Surroundings) -> str | None:
-    found, before, expected = failure.found, failure.before, failure.expected
+def _help(failure: Failure) -> str | None:
+    found, expected = failure.found, failure.expected
+    clause, brackets = failure.surroundings
     if found is None:
         return None
     if found.kind == "WORD" and found.word not in RESERVED:
@@ -207,11 +191,11 @@ def _help(failure: Failure, context: Surroundings) -> str | None:
         if keyword := _alike(found.word, expected):
             return f"did you mean {keyword}?"
     if failure.wants_expression:
-        return _help_for_expression(failure, found, before)
+        return _help_for_expression(failure, found)
     if _starts_expression(found):
-        if "AND" in expected and context.clause in CONDITIONS:
+        if "AND" in expected and clause in CONDITIONS:
             return f"is AND or OR missing before '{found.text}'?"
-        if "COMMA" in expected and context.clause == "FROM" and not context.brackets:
+        if "COMMA" in expected and clause == "FROM" and not brackets:
             return f"is a comma or JOIN missing before '{found.text}'?"
         if "COMMA" in expected and "AS" in expected:
             return f"is a comma or AS missing before '{found.text}'?"
@@ -219,26 +203,27 @@ def _help(failure: Failure, context: Surroundings) -> str | None:
             return f"is a comma missing before '{found.text}'?"
     if found.word in ("SELECT", "MERGE", "WITH") and "$END" in expected:
         return f"is ';' missing before {found.text}?"
-    if found.kind in CLOSING and "$END" in expected and not context.brackets:
+    if found.kind in CLOSING and "$END" in expected and not brackets:
         return f"no '{SPELLING[CLOSING[found.kind]]}' is open here"
     if found.word in RESERVED and expected & {"NAME"}:
         return f"to use {found.word} as a name, write `{found.text}`"
     return None
 
 
-def _help_for_expression(failure: Failure, found: Token, before: Token | None) -> str | None:
+def _help_for_expression(failure: Failure, found: Token) -> str | None:
+    before = failure.before
     if before and before.kind == "COMMA" and (found.word in CLAUSES or found.kind in CLOSING):
         return "remove the comma before it"
     if found.word == "SELECT" and before and before.kind == "LPAR":
         return "sub-queries stand in FROM: join with one, or name it with WITH"
     following = failure.tokens[failure.index + 1 : failure.index + 2]
-    if found.word in RESERVED and following and _follows_a_name(following[0]):
+    follows_a_name = any(
+        token.word in ("FROM", "AS") or token.kind in ("COMMA", "RPAR", "EQ", "SLASH")
+        for token in following
+    )
+    if found.word in RESERVED and follows_a_name:
         return f"to use {found.word} as a name, write `{found.text}`"
     return None
-
-
-def _follows_a_name(token: Token) -> bool:
-    return token.word in ("FROM", "AS") or token.kind in ("COMMA", "RPAR", "EQ", "SLASH")
 
 
 def _starts_expression(token: Token) -> bool:

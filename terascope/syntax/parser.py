@@ -28,7 +28,7 @@ from terascope.syntax.foreign import refuse_foreign
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
 from terascope.syntax.lexical import Token, TokenScan, scan
 from terascope.syntax.mistakes import Failure, explain
-from terascope.syntax.split import SCHEMA_WORDS, StatementTokens, split
+from terascope.syntax.split import OPENING, SCHEMA_WORDS, StatementTokens, split
 from terascope.syntax.transform import QUERY_RULES, lexeme
 from terascope.syntax.transform_declarations import DECLARATION_RULES
 from terascope.types import INT_MAX
@@ -36,8 +36,6 @@ from terascope.types import INT_MAX
 DEEPEST = 250
 """How deep expressions may nest: later stages walk them recursively."""
 SHORT_LIST = 32
-CLOSED_BY = {"LPAR": "RPAR", "LSQB": "RSQB"}
-"""Brackets around a list."""
 
 
 def parse(source: Source) -> Script:
@@ -105,10 +103,8 @@ def parse_chunk(
     start, end = chunk.tokens[0].start, chunk.tokens[-1].end
     known = [each for each in scanned.diagnostics if start <= each.span.start <= end]
     if any(each.code == "unterminated-string" for each in known):
-        return (
-            None,
-            (),
-        )  # it swallowed the rest of its line; what else seems wrong follows from that
+        # It swallowed the rest of its line; what else seems wrong follows from that.
+        return None, ()
     statement, mistakes = _run(chunk.tokens, chunk.semicolon, source, start="statement")
     return (None if known else statement), (*chunk.diagnostics, *mistakes)
 
@@ -157,8 +153,8 @@ def _run(
         return None, (explain(failure),)
     if len(tokens) > DEEPEST and (deep := _too_deep(result)):
         return None, (deep,)
-    if any(t.literal and t.literal.kind == "int" and too_many(t.literal.value) for t in tokens):
-        return result, tuple(too_large(result))
+    if any(t.literal and _is_too_large(t.literal.value) for t in tokens):
+        return result, tuple(_too_large(result))
     return result, ()
 
 
@@ -166,14 +162,16 @@ def _literals_end(tokens: Sequence[Token], index: int) -> int:
     """Where a long list of literals ends that begins here, behind IN and a bracket: the grammar
     need not look at each of them. Else here.
     """
-    opened = index >= 2 and tokens[index - 1].kind in CLOSED_BY and tokens[index - 2].word == "IN"
+    opened = (
+        index >= 2 and tokens[index - 1].kind in ("LPAR", "LSQB") and tokens[index - 2].word == "IN"
+    )
     if not opened:
         return index
     end = index
     while end + 1 < len(tokens) and tokens[end].literal and tokens[end + 1].kind == "COMMA":
         end += 2
     closed = end + 1 < len(tokens) and tokens[end].literal
-    if not closed or tokens[end + 1].kind != CLOSED_BY[tokens[index - 1].kind]:
+    if not closed or tokens[end + 1].kind != OPENING[tokens[index - 1].kind]:
         return index
     return end + 1 if end - index > SHORT_LIST else index
 
@@ -181,16 +179,13 @@ def _literals_end(tokens: Sequence[Token], index: int) -> int:
 def _terminal(parser: InteractiveParser, tokens: Sequence[Token], index: int) -> str:
     """The kind of a token here: a contextual keyword is one only where the grammar can take it."""
     token = tokens[index]
-    if token.kind != "WORD":
-        return token.kind
     word = token.word
-    if word in RESERVED:
-        return word
+    if not word or word in RESERVED:
+        return word or token.kind
     if word in CONTEXTUAL and word in parser.choices():
-        if word not in BEFORE_PARENTHESIS:
-            return word
         following = tokens[index + 1].kind if index + 1 < len(tokens) else ""
-        return word if following == "LPAR" else "NAME"
+        if word not in BEFORE_PARENTHESIS or following == "LPAR":
+            return word
     return "NAME"
 
 
@@ -202,19 +197,17 @@ def _accepted(tokens: Sequence[Token], count: int, start: str) -> frozenset[str]
     return frozenset(parser.accepts()) - {"LITERALS"}
 
 
-def too_many(value: object) -> bool:
+def _is_too_large(value: object) -> bool:
     return isinstance(value, int) and value > INT_MAX
 
 
-def too_large(root: SyntaxNode) -> Iterator[Diagnostic]:
+def _too_large(root: SyntaxNode) -> Iterator[Diagnostic]:
     """Numbers above 2^63 - 1 that are no constants of an expression, such as that of LIMIT."""
     for node in walk(root):
-        if not isinstance(node, Literal_):
-            for value in (getattr(node, each.name) for each in fields(node)):
-                if too_many(value):
-                    text = f"'{value}' is too large here"
-                    help = f"the largest is {INT_MAX}"
-                    yield Diagnostic("bad-literal", text, node.span, help=help)
+        for value in (getattr(node, each.name) for each in fields(node)):
+            if _is_too_large(value) and not isinstance(node, Literal_):
+                text = f"'{value}' is too large here"
+                yield Diagnostic("bad-literal", text, node.span, help=f"the largest is {INT_MAX}")
 
 
 def _too_deep(root: SyntaxNode) -> Diagnostic | None:
