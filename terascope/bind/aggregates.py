@@ -56,16 +56,16 @@ def bind_aggregate(
             help="aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
             "to aggregate an aggregate, read the first query from a second one",
         )
-    if node.star:
-        return bind_star(into, function, node)
+    if node.star:  # as in count(*): no argument is needed
+        if not function.takes_star or node.distinct:
+            raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
+        return into.add(AggCall(function, (), function.type_rule(())))
     bound = outer.within_aggregate().exprs(node.args)
-    parameters = function.state_parameters + function.finish_parameters
-    if len(bound) != function.arity + parameters:
-        raise mistake(
-            "wrong-arguments",
-            f"'{node.name}' takes {counted(function.arity + parameters)}, not {len(bound)}",
-            node.span,
-        )
+    wanted = function.arity + function.state_parameters + function.finish_parameters
+    if len(bound) != wanted:
+        arguments = f"{wanted} argument{'' if wanted == 1 else 's'}"
+        message = f"'{node.name}' takes {arguments}, not {len(bound)}"
+        raise mistake("wrong-arguments", message, node.span)
     constants = tuple(constant_parameter(given, node.span) for given in bound[function.arity :])
     args = tuple(as_number(a) if function.counts_true else a for a in bound[: function.arity])
     with typed_at(node.span):
@@ -83,23 +83,12 @@ def as_number(expr: Expr) -> Expr:
     return Cast(expr, Type.UINT) if expr.type is Type.BOOL else expr
 
 
-def counted(arguments: int) -> str:
-    return f"{arguments} argument{'' if arguments == 1 else 's'}"
-
-
 def check_parameters(function: AggregateFunction, constants: tuple[Lit | Param, ...]) -> None:
     """A constant that makes no sense, such as a percentile of 120, is told before anything runs."""
     values = [c.value for c in constants if isinstance(c, Lit)]
     if constants and len(values) == len(constants):
         state = function.zero(*values[: function.state_parameters])
         function.finish(state, *values[function.state_parameters :])
-
-
-def bind_star(into: Aggregates, function: AggregateFunction, node: ast.CallExpr) -> Expr:
-    """`count(*)`: no argument is needed."""
-    if not function.takes_star or node.distinct:
-        raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
-    return into.add(AggCall(function, (), function.type_rule(())))
 
 
 def constant_parameter(given: Expr, span: Span) -> Lit | Param:

@@ -19,8 +19,7 @@ from terascope.bind.protocols import (
     packet_field,
     place_fields,
     read_as_packet,
-    unpacked_by_us,
-    unpacking_lists,
+    unpacking_hints,
     with_rising_place,
 )
 from terascope.connectors.arrival import is_arrival
@@ -63,10 +62,9 @@ class Catalog:
 
     def declare(self, statement: ast.ProtocolStatement) -> list[Diagnostic]:
         """Add a PROTOCOL, with the fields of its parents before its own."""
-        mistakes: list[Diagnostic] = []
+        mistakes = [*unpacking_hints(statement)]
         fields: dict[str, SourceField] = {}
         positions: dict[str, int] = {}
-        mistakes += map(unpacked_by_us, unpacking_lists(statement))
         layer = BUILT_IN[statement.name].layer if statement.name in BUILT_IN else None
         for parent in statement.parents:
             known = self.find(parent)

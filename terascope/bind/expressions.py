@@ -58,6 +58,7 @@ class ExprBinder:
     `aliases`: names that stand for an expression already bound (keys of GROUP BY).
     `select_aliases`: names given in SELECT, seen by HAVING, ORDER BY and CLOSING_WHEN.
     `aggregates`: where aggregate calls go; None where none may stand.
+    `constants`: those of the DEFINE block, by name in lower case.
     """
 
     context: BindContext
@@ -174,15 +175,14 @@ class ExprBinder:
         return self.context.parameters[name]
 
     def bind_constant(self, name: str, span: Span) -> Expr:
-        lower = {k.lower(): v for k, v in self.constants.items()}
-        if name.lower() not in lower:
+        if name.lower() not in self.constants:
             raise mistake(
                 "unknown-constant",
                 f"'#{name}' has no value",
                 span,
                 help=f"give it one with DEFINE {{ {name} '...'; }} before the query",
             )
-        return lower[name.lower()]
+        return self.constants[name.lower()]
 
     # ---- operators
 
@@ -214,9 +214,8 @@ class ExprBinder:
         if len(items) <= SHORT_LIST or not isinstance(made, Call):
             return made
         tested, *listed = made.args
-        values = [constant_in_list(item) for item in listed]
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
+        known = [value for item in listed if (value := constant_in_list(item)) is not None]
+        if len(known) < len(listed):
             return made
         return list_call(tested, (value.value for value in known))
 
@@ -281,15 +280,11 @@ class ExprBinder:
         return self.negate(call("and", above, below), node.negated)
 
     def bind_case(self, node: ast.CaseExpr) -> Expr:
-        values = each(
-            lambda step: step(),
-            (
-                *(partial(self.branch_condition, node.operand, c) for c, _ in node.branches),
-                *(partial(self.expr, value) for _, value in node.branches),
-                partial(self.expr, node.otherwise or ast.Literal_("null", None)),
-            ),
-        )
-        conditions, values = values[: len(node.branches)], values[len(node.branches) :]
+        steps = [partial(self.branch_condition, node.operand, c) for c, _ in node.branches]
+        results = [*(value for _, value in node.branches), node.otherwise or ast.NULL]
+        steps += [partial(self.expr, value) for value in results]
+        bound = each(lambda step: step(), steps)
+        conditions, values = bound[: len(node.branches)], bound[len(node.branches) :]
         type = unified(value.type for value in values)
         if type is None:
             kinds = ", ".join(sorted({value.type.label for value in values}))

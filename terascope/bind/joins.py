@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import compress, product
 
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, expression_slope
 from terascope.bind.context import BindContext
-from terascope.bind.missing_side import as_written, marker, marker_name
+from terascope.bind.missing_side import as_written, marker_name
 from terascope.bind.scope import (
     FromClause,
     FromLeaf,
@@ -157,9 +157,9 @@ class JoinTree:
             Mistake: a join has no meaning, or no bound.
         """
         kind = KINDS[clause.kind or "INNER"]
-        nullable = kind in ("right", "full")
+        nullable, misses_right = misses(kind)
         first, *others = clause.items
-        sides = ((first, nullable), *((item, kind in ("left", "full")) for item in others))
+        sides = ((first, nullable), *((item, misses_right) for item in others))
         rel, *rights = each(lambda side: self.build(*side, False), sides)
         for right in rights:
             extra = self.filter_condition(clause, rel, right) if kind == "semi" else []
@@ -172,8 +172,7 @@ class JoinTree:
             return self.leaf(nullable, marked)
         kind = KINDS[item.kind]
         sql = item.condition is not None and not item.gsql and self.outer_fill == "null"
-        misses_left, misses_right = kind in ("right", "full"), kind in ("left", "full")
-        sides = (item.left, misses_left), (item.right, misses_right)
+        sides = zip((item.left, item.right), misses(kind), strict=True)
         left, right = each(
             lambda side: self.build(side[0], nullable or side[1], marked or (sql and side[1])),
             sides,
@@ -193,7 +192,7 @@ class JoinTree:
         for name, _ in join.fills:
             if name in self.markers:
                 column = Col(name, join.type_of(name))
-                self.seen[name] = where_present(column, marker(self.markers[name]))
+                self.seen[name] = where_present(column, Col(self.markers[name], Type.BOOL))
 
     def as_written(self, conditions: Sequence[Expr]) -> list[Expr]:
         """Conditions over what joins gave so far, by SQL's meaning of the columns they fill."""
@@ -327,22 +326,23 @@ def fills_of(
 ) -> tuple[Named, ...]:
     """Columns equated by the condition take the present side's value in outer joins."""
     fills: dict[str, Expr] = {}
+    missing = list(compress((left, right), misses(kind)))
     for a, b in equalities:
-        if kind in ("right", "full"):
-            fills |= {n: e for n, e in solve(a, b).items() if n not in fills}
-        if kind in ("left", "full"):
-            fills |= {n: e for n, e in solve(b, a).items() if n not in fills}
-    if kind in ("right", "full"):
-        spread(left, fills)
-    if kind in ("left", "full"):
-        spread(right, fills)
+        for unknown, known in ((a, b), (b, a)):
+            if any(columns_of(unknown) <= side.all_names for side in missing):
+                fills |= {n: e for n, e in solve(unknown, known).items() if n not in fills}
+    for side in missing:
+        spread(side, fills)
     if outer_fill == "default":
-        missing = [*(left.fields if kind in ("right", "full") else ())]
-        missing += right.fields if kind in ("left", "full") else ()
-        for absent in missing:
+        for absent in (column for side in missing for column in side.fields):
             if absent.name not in fills and not absent.hidden:
                 fills[absent.name] = default_of(absent.type)
     return tuple(fills.items())
+
+
+def misses(kind: JoinKind) -> tuple[bool, bool]:
+    """Whether a join has rows without its left side, and without its right side."""
+    return kind in ("right", "full"), kind in ("left", "full")
 
 
 def spread(side: Rel, fills: dict[str, Expr]) -> None:

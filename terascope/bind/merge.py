@@ -63,24 +63,25 @@ def common_order(
             f"'{names[0].name}' of '{leaves[0].qualifier}' is {first}",
             f"'{name.name}' of '{leaf.qualifier}' is {order}",
         )
+        span = names[0].span.to(name.span)
         if order.slope.trend is not first.slope.trend:
             raise mistake(
                 "unordered-merge",
                 "the merge fields have no common order: one rises and one falls",
-                names[0].span.to(name.span),
-                notes=notes,
-                help="turn one round in a sub-query, "
+                span,
+                "turn one round in a sub-query, "
                 f"(SELECT -{name.name} AS {name.name}, ... FROM ...) {leaf.qualifier}, "
                 "or merge on fields that move the same way",
+                notes,
             )
         if order.clock and first.clock and order.clock != first.clock:
             raise mistake(
                 "unordered-merge",
                 "the merge fields have no common order: their clocks count in different units",
-                names[0].span.to(name.span),
-                notes=notes,
-                help="bring them to one unit in a sub-query, "
+                span,
+                "bring them to one unit in a sub-query, "
                 f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}",
+                notes,
             )
     return first.slope.trend
 

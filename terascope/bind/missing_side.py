@@ -26,7 +26,6 @@ from terascope.plan.expr import (
     transform,
 )
 from terascope.plan.expr import walk as walk_expr
-from terascope.types import Type
 
 STRICT: Final = (
     roles.Comparator, roles.Addition, roles.Multiplication, roles.Quotient, roles.FloorDivision,
@@ -75,8 +74,8 @@ def in_rows_with(condition: Expr, seen: Mapping[str, Expr]) -> tuple[Expr, ...]:
         return (condition,)
     if not is_strict(condition):
         return (substitute(condition, seen),)
-    markers = dict.fromkeys(marker_of(seen[name]) for name in used)
-    return (condition, *markers)
+    marked = (marked_column(seen[name]) for name in used)
+    return (condition, *dict.fromkeys(pair[0] for pair in marked if pair is not None))
 
 
 def is_strict(condition: Expr) -> bool:
@@ -86,12 +85,6 @@ def is_strict(condition: Expr) -> bool:
         or (isinstance(part, Call) and isinstance(part.function.role, STRICT))
         for part in walk_expr(condition)
     )
-
-
-def marker_of(seen: Expr) -> Expr:
-    marked = marked_column(seen)
-    assert marked is not None, "a filled column is seen through its marker"
-    return marked[0]
 
 
 def with_common_values(
@@ -123,7 +116,3 @@ def filled_column(expr: Expr) -> Col | None:
     if marked is not None:
         return marked[1]
     return expr if isinstance(expr, Col) else None
-
-
-def marker(name: str) -> Col:
-    return Col(name, Type.BOOL)

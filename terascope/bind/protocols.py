@@ -121,14 +121,11 @@ def declared_type(name: str | None) -> Type | None:
     return None if name is None else type_names.get(name.split("(")[0].strip().upper())
 
 
-def unpacking_lists(statement: ast.ProtocolStatement) -> list[ast.AccessList]:
-    own = [statement.unpacked_by, *(each.unpacked_by for each in statement.fields)]
-    return [each for each in own if each is not None]
-
-
-def unpacked_by_us(unpacking: ast.AccessList) -> Diagnostic:
-    text = f"'[{', '.join(unpacking.names)}]' has no effect: {UNPACKING}"
-    return Diagnostic("hint-without-effect", text, unpacking.span, severity="warning")
+def unpacking_hints(statement: ast.ProtocolStatement) -> Iterable[Diagnostic]:
+    for unpacking in (statement.unpacked_by, *(each.unpacked_by for each in statement.fields)):
+        if unpacking is not None:
+            text = f"'[{', '.join(unpacking.names)}]' has no effect: {UNPACKING}"
+            yield Diagnostic("hint-without-effect", text, unpacking.span, severity="warning")
 
 
 def unknown_property(prop: ast.FieldProperty) -> Diagnostic:

@@ -8,6 +8,7 @@ warning found on the way. A query that fails does not stop the others from being
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,9 +137,10 @@ def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.Que
             name = f"query{unnamed}"
         problem = name_problem(name)
         if problem is not None:
+            shown = name if len(name) <= MOST_SHOWN else name[:MOST_SHOWN] + "..."
             context.error(
                 "bad-name",
-                f"no query can be called '{shortened(name)}': {problem}",
+                f"no query can be called '{shown}': {problem}",
                 statement.span,
                 help="the files of its results are called like the query; give it another name",
             )
@@ -148,10 +150,6 @@ def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.Que
             continue
         found[name] = statement
     return found
-
-
-def shortened(name: str) -> str:
-    return name if len(name) <= MOST_SHOWN else name[:MOST_SHOWN] + "..."
 
 
 def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatement]) -> list[str]:
@@ -258,14 +256,10 @@ def query_binder(context: BindContext, name: str, statement: ast.QueryStatement)
 
 def constant_value(text: str) -> Lit:
     """The value of a DEFINE constant: a number, an address, TRUE, FALSE, or the text itself."""
-    try:
+    with suppress(ValueError):
         return Lit(int(text, 0), Type.INT)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return Lit(float(text), Type.FLOAT)
-    except ValueError:
-        pass
     if text.upper() in ("TRUE", "FALSE"):
         return Lit(text.upper() == "TRUE", Type.BOOL)
     address = parse_ip(text)

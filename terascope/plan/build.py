@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from terascope.functions.base import Value
+from terascope.functions.base import Scalar, Value
 from terascope.functions.decomposition import Apply, Constant, Place, Term
 from terascope.functions.members import IN_LIST, Members
 from terascope.functions.operators import operators
@@ -19,17 +19,19 @@ FALSE = Lit(False, Type.BOOL)
 SLICE_FUNCTIONS = {scalar.name: scalar for scalar in (slice_start, slice_end, in_slices)}
 
 
+def applied(function: Scalar, *args: Expr) -> Call:
+    """A function applied; raises TypeMistake when the types do not fit."""
+    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+
+
 def call(operator: str, *args: Expr) -> Call:
     """An operator applied; raises TypeMistake when the types do not fit."""
-    function = operators[operator]
-    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+    return applied(operators[operator], *args)
 
 
 def slice_call(name: str, time: Expr, vector: SliceVector) -> Call:
     """slice_start, slice_end or in_slices of a time."""
-    function = SLICE_FUNCTIONS[name]
-    args = (time, Lit(str(vector), Type.STRING))
-    return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+    return applied(SLICE_FUNCTIONS[name], time, Lit(str(vector), Type.STRING))
 
 
 def list_call(operand: Expr, values: Iterable[Value]) -> Call:
@@ -61,7 +63,6 @@ def term_expr(term: Term, places: Sequence[Expr]) -> Expr:
         case Constant(value, type):
             return Lit(value, type)
         case Apply(function, terms):
-            args = tuple(term_expr(t, places) for t in terms)
-            return Call(function, args, function.type_rule(tuple(a.type for a in args)))
+            return applied(function, *(term_expr(t, places) for t in terms))
         case _:
             assert_never(term)

@@ -37,8 +37,17 @@ def compile_expr(expr: Expr, names: tuple[str, ...], parameters: Parameters) -> 
             parts = tuple(map(compiled, args))
             return lambda row: function(*[part(row) for part in parts])
         case Case(branches, otherwise):
-            pairs = tuple((compiled(when), compiled(then)) for when, then in branches)
-            return first_true(pairs, compiled(otherwise))
+            pairs = [(compiled(when), compiled(then)) for when, then in branches]
+            last = compiled(otherwise)
+
+            def first_true(row: Sequence[Value]) -> Value:
+                # Only the branch that is taken is evaluated: CASE guards what may fail.
+                for when, then in pairs:
+                    if when(row) is True:
+                        return then(row)
+                return last(row)
+
+            return first_true
         case Cast(operand, renames=True):
             return compiled(operand)
         case Cast(operand, to_type):
@@ -51,16 +60,3 @@ def compile_expr(expr: Expr, names: tuple[str, ...], parameters: Parameters) -> 
 def constant_value(expr: Expr, parameters: Parameters) -> Value:
     """The value of an expression that names no column."""
     return compile_expr(expr, (), parameters)(())
-
-
-def first_true(
-    branches: tuple[tuple[Evaluator, Evaluator], ...], otherwise: Evaluator
-) -> Evaluator:
-    def evaluate(row: Sequence[Value]) -> Value:
-        # Only the branch that is taken is evaluated: CASE guards what may fail.
-        for when, then in branches:
-            if when(row) is True:
-                return then(row)
-        return otherwise(row)
-
-    return evaluate

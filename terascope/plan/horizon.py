@@ -70,18 +70,16 @@ class Horizons:
                 keys = dict(rel.keys)
                 return self.of(keys[name], rel.source) if name in keys else None
             case Join():
-                return self.of_join(name, rel)
+                # Of the side it comes from, or, where it is filled, of the side that fills it.
+                of_left = name in rel.left.names
+                own, other = (rel.left, rel.right) if of_left else (rel.right, rel.left)
+                fills = (self.of(expr, other) for filled, expr in rel.fills if filled == name)
+                return furthest([self.of_column(name, own), *fills])
             case Merge():
                 place = rel.names.index(name)
                 return furthest(self.of_column(s.names[place], s) for s in rel.sources)
             case _:
                 assert_never(rel)
-
-    def of_join(self, name: str, rel: Join) -> Value:
-        """That of the side it comes from, or, where it is filled, of the side that fills it."""
-        own, other = (rel.left, rel.right) if name in rel.left.names else (rel.right, rel.left)
-        fills = [self.of(expr, other) for filled, expr in rel.fills if filled == name]
-        return furthest([self.of_column(name, own), *fills])
 
 
 def furthest(values: Iterable[Value]) -> Value:

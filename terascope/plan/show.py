@@ -158,12 +158,12 @@ def show_named(items: tuple[Named, ...]) -> str:
     return ", ".join(show_as(show_expr(e), n) for n, e in items)
 
 
-def show_as(text: str, name: str) -> str:
-    return name if text == name else f"{text} AS {name}"
-
-
 def show_aggs(aggs: tuple[NamedAgg, ...]) -> str:
     return ", ".join(show_as(show_agg(a), n) for n, a in aggs)
+
+
+def show_as(text: str, name: str) -> str:
+    return name if text == name else f"{text} AS {name}"
 
 
 def show_spec(spec: WindowSpec) -> str:
@@ -200,18 +200,14 @@ def show_node(rel: Rel) -> str:
             top = "" if limit is None else f" top {limit}"
             return f"Rank{top} per ({', '.join(per)}) by {by}"
         case Join(kind=kind):
-            return f"Join {kind} on {show_condition(rel)}"
+            parts = [f"{show_expr(a, 5)} = {show_expr(b, 5)}" for a, b in rel.equalities]
+            if rel.residual is not None:
+                parts.append(show_expr(rel.residual, 2))
+            return f"Join {kind} on {' AND '.join(parts) or 'TRUE'}"
         case Merge(on=on, slack=slack):
             return f"Merge on {on}" + (f" slack {slack}" if slack else "")
         case _:
             assert_never(rel)
-
-
-def show_condition(join: Join) -> str:
-    parts = [f"{show_expr(a, 5)} = {show_expr(b, 5)}" for a, b in join.equalities]
-    if join.residual is not None:
-        parts.append(show_expr(join.residual, 2))
-    return " AND ".join(parts) or "TRUE"
 
 
 def show_rel(rel: Rel, depth: int = 0) -> str:

@@ -47,22 +47,19 @@ class Accumulator:
 
     def take(self, rows: list[Row]) -> None:
         """Reduce tuples, in stream order where it matters."""
-        with failures_of(self.function.name):
-            self._take(rows)
-
-    def _take(self, rows: list[Row]) -> None:
         if self.order:
             rows = sorted(rows, key=lambda row: [sort_key(row[i]) for i in self.order])
-        for row in rows:
-            values = [arg(row) for arg in self.args]
-            if self.function.skips_null and None in values:
-                continue
-            if self.call.distinct:
-                key = same_row(values)
-                if key in self.seen:
+        with failures_of(self.function.name):
+            for row in rows:
+                values = [arg(row) for arg in self.args]
+                if self.function.skips_null and None in values:
                     continue
-                self.seen.add(key)
-            self.state = self.function.reduce(self.state, *values)
+                if self.call.distinct:
+                    key = same_row(values)
+                    if key in self.seen:
+                        continue
+                    self.seen.add(key)
+                self.state = self.function.reduce(self.state, *values)
 
     def value(self) -> Value:
         with overflow_in(self.written), failures_of(self.function.name):
@@ -153,7 +150,8 @@ def aggregate(rel: Aggregate, rows: list[Row], context: Evaluation) -> list[Row]
     keys = [context.compile(expr, names) for _, expr in rel.keys]
     keyed = [(same_row(key(row) for key in keys), row) for row in rows]
     aggs = accumulators(rel.aggs, names, context)
-    ranged = [context.compile(call.args[0], names) for _, call in rel.aggs if has_range(call)]
+    floats = [call.args[0] for _, call in rel.aggs if isinstance(call.function, FloatRange)]
+    ranged = [context.compile(arg, names) for arg in floats]
     given: list[Row] = []
     for key_set in grouping_sets(rel):
         groups: dict[Row, list[Row]] = {}
@@ -166,10 +164,6 @@ def aggregate(rel: Aggregate, rows: list[Row], context: Evaluation) -> list[Row]
             parts = by_ranges(members, ranged)
             given += [(*key, *aggregate_values(aggs, part)) for part in parts]
     return given
-
-
-def has_range(call: AggCall) -> bool:
-    return isinstance(call.function, FloatRange)
 
 
 def by_ranges(rows: list[Row], summed: Sequence[Evaluator]) -> list[list[Row]]:

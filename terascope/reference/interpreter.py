@@ -11,7 +11,6 @@ from typing import assert_never
 
 from terascope.execute.watch_list import read_watch_list
 from terascope.functions.overflow import overflow_of
-from terascope.plan.evaluate import Evaluator
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     Aggregate,
@@ -64,9 +63,11 @@ def tuples_over(rel: Rel, given: list[list[Row]], context: Evaluation) -> list[R
         case Lookup():
             return lookup(rel)
         case Filter():
-            return filter_rows(rel, given[0], context)
+            predicate = context.compile(rel.predicate, rel.source.names)
+            return [row for row in given[0] if predicate(row) is True]
         case Project():
-            return project(rel, given[0], context)
+            items = [context.compile(expr, rel.source.names) for _, expr in rel.items]
+            return [tuple(item(row) for item in items) for row in given[0]]
         case Window():
             return window(rel, given[0])
         case Aggregate():
@@ -78,20 +79,9 @@ def tuples_over(rel: Rel, given: list[list[Row]], context: Evaluation) -> list[R
         case Join():
             return join(rel, given[0], given[1], context)
         case Merge():
-            return merge(given)
+            return [row for rows in given for row in rows]
         case _:
             assert_never(rel)
-
-
-def filter_rows(rel: Filter, rows: list[Row], context: Evaluation) -> list[Row]:
-    """The tuples for which the predicate is TRUE, neither FALSE nor NULL."""
-    predicate = context.compile(rel.predicate, rel.source.names)
-    return [row for row in rows if predicate(row) is True]
-
-
-def project(rel: Project, rows: list[Row], context: Evaluation) -> list[Row]:
-    items = [context.compile(expr, rel.source.names) for _, expr in rel.items]
-    return [tuple(item(row) for item in items) for row in rows]
 
 
 def lookup(rel: Lookup) -> list[Row]:
@@ -104,24 +94,16 @@ def lookup(rel: Lookup) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def merge(inputs: list[list[Row]]) -> list[Row]:
-    return [row for rows in inputs for row in rows]
-
-
 def rank(rel: Rank, rows: list[Row], context: Evaluation) -> list[Row]:
     """In the order asked for within each combination; NULL counts as the largest value."""
+    # Sorting is stable, so the last sort, by the first expression, decides first.
+    for expr, descending in reversed(rel.order):
+        value = context.compile(expr, rel.source.names)
+        keyed = [(sort_key(value(row)), row) for row in rows]
+        keyed.sort(key=itemgetter(0), reverse=descending)
+        rows = [row for _, row in keyed]
     per = [rel.source.names.index(name) for name in rel.per]
     groups: dict[Row, list[Row]] = {}
     for row in rows:
         groups.setdefault(same_row(row[i] for i in per), []).append(row)
-    order = [(context.compile(expr, rel.source.names), down) for expr, down in rel.order]
-    return [row for group in groups.values() for row in in_order(group, order)[: rel.limit]]
-
-
-def in_order(rows: list[Row], order: list[tuple[Evaluator, bool]]) -> list[Row]:
-    """Sorting is stable, so the last sort, by the first expression, decides first."""
-    for value, descending in reversed(order):
-        keyed = [(sort_key(value(row)), row) for row in rows]
-        keyed.sort(key=itemgetter(0), reverse=descending)
-        rows = [row for _, row in keyed]
-    return rows
+    return [row for group in groups.values() for row in group[: rel.limit]]

@@ -18,11 +18,7 @@ SQL_STATEMENTS: Final = frozenset({"INSERT", "CREATE", "UPDATE", "DELETE", "ALTE
 SET_OPERATORS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 
 
-def refuse_foreign(tokens: Sequence[Token]) -> tuple[Diagnostic, ...]:
-    return tuple(_foreign(tokens))
-
-
-def _foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
+def refuse_foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
     if tokens and tokens[0].word in SQL_STATEMENTS and tokens[1:2] and tokens[1].kind == "WORD":
         yield _refusal(
             f"{tokens[0].word} is SQL, not GSQL: a query set only reads streams",
@@ -47,10 +43,13 @@ def _foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
                 f"leave {token.text} out and select its arguments",
             )
         elif token.kind == "LSQB" and clause == "FROM" and after.word in CQL_WINDOWS:
-            if after.word == "ROWS" or not _names_a_set(tokens, index):
+            kinds = [each.kind for each in tokens[index : index + 4]]
+            names_a_set = kinds == ["LSQB", "WORD", "RSQB", "DOT"]
+            if after.word == "ROWS" or not names_a_set:
+                closing = next((each for each in tokens[index:] if each.kind == "RSQB"), token)
                 yield _refusal(
                     f"[{after.text} ...] is a CQL window, not GSQL",
-                    _bracket(tokens, index),
+                    token.span.to(closing.span),
                     "GSQL windows are lengths of time: [RANGE '18 sec' SLIDE '15 sec']",
                 )
         elif token.word == "FOR" and after.kind == "LPAR":
@@ -71,17 +70,6 @@ def _foreign(tokens: Sequence[Token]) -> Iterator[Diagnostic]:
 def _is_item(token: Token) -> bool:
     """Whether a select list starts here, so that the word before it is no column."""
     return token.kind == "STAR" or (token.kind == "WORD" and token.word not in ("FROM", "AS"))
-
-
-def _names_a_set(tokens: Sequence[Token], index: int) -> bool:
-    """Whether this is `[set].stream`."""
-    kinds = [token.kind for token in tokens[index : index + 4]]
-    return kinds == ["LSQB", "WORD", "RSQB", "DOT"]
-
-
-def _bracket(tokens: Sequence[Token], index: int) -> Span:
-    closing = next((token for token in tokens[index:] if token.kind == "RSQB"), tokens[index])
-    return tokens[index].span.to(closing.span)
 
 
 def _refusal(message: str, span: Span, help_: str) -> Diagnostic:

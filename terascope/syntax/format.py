@@ -29,26 +29,14 @@ def format_source(source: Source) -> str:
     comments = list(scanned.comments)
     blocks: list[str] = []
     for chunk, statement in zip(chunks, script.statements, strict=True):
-        taken = _take(comments, _end(chunk, source.text))
-        blocks.append(_block(chunk, statement, taken, source.text))
+        last = chunk.semicolon or chunk.tokens[-1]
+        end_of_line = (source.text + "\n").find("\n", last.end)
+        count = sum(comment.start < end_of_line for comment in comments)
+        blocks.append(_block(chunk, statement, comments[:count], source.text))
+        del comments[:count]
     if comments:
         blocks.append("\n".join(_spaced(comments, source.text)))
     return "\n\n".join(blocks) + "\n" if blocks else ""
-
-
-def _end(chunk: StatementTokens, text: str) -> int:
-    """Where the line ends on which the statement ends."""
-    last = chunk.semicolon or chunk.tokens[-1]
-    newline = text.find("\n", last.end)
-    return len(text) if newline < 0 else newline
-
-
-def _take(comments: list[Comment], end: int) -> list[Comment]:
-    """The comments up to a place; they are removed from the list."""
-    count = sum(comment.start < end for comment in comments)
-    taken = comments[:count]
-    del comments[:count]
-    return taken
 
 
 @dataclass

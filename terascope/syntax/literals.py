@@ -106,19 +106,16 @@ def timeval(text: str) -> Literal_:
     return whole(int(nanoseconds), "ULLONG")
 
 
-def _spellings(unit: Unit, words: str) -> dict[str, Unit]:
-    return dict.fromkeys(words.split(), unit)
-
-
-UNITS: Final[dict[str, Unit]] = {
-    **_spellings("ns", "ns nsec nsecs nanosecond nanoseconds"),
-    **_spellings("us", "us usec usecs microsecond microseconds"),
-    **_spellings("ms", "ms msec msecs millisecond milliseconds"),
-    **_spellings("s", "s sec secs second seconds"),
-    **_spellings("min", "min mins minute minutes"),
-    **_spellings("h", "h hr hrs hour hours"),
-    **_spellings("d", "d day days"),
+SPELLINGS: Final[dict[Unit, str]] = {
+    "ns": "ns nsec nsecs nanosecond nanoseconds",
+    "us": "us usec usecs microsecond microseconds",
+    "ms": "ms msec msecs millisecond milliseconds",
+    "s": "s sec secs second seconds",
+    "min": "min mins minute minutes",
+    "h": "h hr hrs hour hours",
+    "d": "d day days",
 }
+UNITS: Final = {word: unit for unit, words in SPELLINGS.items() for word in words.split()}
 UNIT_HELP: Final = "units are ns, us, ms, sec, min, hour and day, as in '18 sec'"
 DURATION: Final = re.compile(r"\s*(\d+\.\d*|\.\d+|\d+)\s*([^\W\d]+)?\s*")
 

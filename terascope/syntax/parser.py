@@ -98,7 +98,7 @@ def parse_chunk(
     """
     if not chunk.tokens:
         return None, ()
-    if foreign := refuse_foreign(chunk.tokens):
+    if foreign := tuple(refuse_foreign(chunk.tokens)):
         return None, foreign
     start, end = chunk.tokens[0].start, chunk.tokens[-1].end
     known = [each for each in scanned.diagnostics if start <= each.span.start <= end]

@@ -39,28 +39,21 @@ def split(tokens: Sequence[Token]) -> list[StatementTokens]:
     """Cut a file into statements; an empty one (`;;`) is none."""
     chunks: list[StatementTokens] = []
     start = 0
-    for index, end, semicolon, noted in _ends(tokens):
-        if end > start or noted:
-            chunks.append(StatementTokens(tuple(tokens[start:end]), semicolon, noted))
-        start = index
-    return chunks
-
-
-_End = tuple[int, int, Token | None, tuple[Diagnostic, ...]]
-
-
-def _ends(tokens: Sequence[Token]) -> list[_End]:
-    """(start of the next statement, end of this one, its semicolon, what is wrong between)."""
-    ends: list[_End] = []
     current = _State()
+
+    def end(index: int, semicolon: Token | None = None, noted: tuple[Diagnostic, ...] = ()) -> None:
+        nonlocal start, current
+        if index > start or noted:
+            chunks.append(StatementTokens(tuple(tokens[start:index]), semicolon, noted))
+        start = index if semicolon is None else index + 1
+        current = _State()
+
     for index, token in enumerate(tokens):
         if token.kind == "SEMICOLON" and not current.keeps_semicolon:
-            ends.append((index + 1, index, token, ()))
-            current = _State()
-        elif current.started and _starts_statement(tokens, index, current):
-            ends.append((index, index, None, ()))
-            current = _State()
-            current.take(tokens, index)
+            end(index, token)
+            continue
+        if current.started and _starts_statement(tokens, index, current):
+            end(index)
         elif current.complete_before(token):
             missing = Diagnostic(
                 "syntax",
@@ -68,13 +61,10 @@ def _ends(tokens: Sequence[Token]) -> list[_End]:
                 token.span,
                 help=f"end the statement before {token.word} with ';'",
             )
-            ends.append((index, index, None, (missing,)))
-            current = _State()
-            current.take(tokens, index)
-        else:
-            current.take(tokens, index)
-    ends.append((len(tokens), len(tokens), None, ()))
-    return ends
+            end(index, noted=(missing,))
+        current.take(tokens, index)
+    end(len(tokens))
+    return chunks
 
 
 class _State:

@@ -128,7 +128,7 @@ def literal(children: Children) -> ast.Literal_:
     (token,) = children
     match token.type:
         case "NULL":
-            return ast.Literal_("null", None)
+            return ast.NULL
         case "TRUE" | "FALSE":
             return ast.Literal_("bool", token.type == "TRUE")
         case _:

@@ -135,36 +135,33 @@ def name_first(row: tuple[Word, ...]) -> ast.FieldDeclaration:
     """`time UINT increasing clock(s)`; brackets around the properties are welcome."""
     name, *rest = row
     check_names(row[:2])
-    properties = list(bracketed(name))
-    type_name = None
+    type_name, more = None, ()
     if rest and not is_property(rest[0]):
-        type_name, more = read_type(rest[0])
-        properties += more
-        rest = rest[1:]
-    properties += read_properties(rest)
+        type_name, more = read_type(rest.pop(0))
+    properties = (*bracketed(name), *more, *read_properties(rest))
     return ast.FieldDeclaration(
-        name.value, type_name, tuple(properties), None, row[-1].unpacked_by, span=span_of(row)
+        name.value, type_name, properties, None, row[-1].unpacked_by, span=span_of(row)
     )
 
 
 def type_first(row: tuple[Word, ...]) -> ast.FieldDeclaration:
     """`uint time get_time (increasing, clock(s))`; the accessor may be missing."""
     if len(row) < 2:
-        raise mistake(
-            "syntax", "a field needs a type and a name", span_of(row), "write for example 'IP ip'"
-        )
+        message, help = "a field needs a type and a name", "write for example 'IP ip'"
+        raise mistake("syntax", message, span_of(row), help)
     type_, name, *rest = row
     check_names(row[:2])
     type_name, _ = read_type(type_)
-    properties = list(bracketed(name))
-    accessor = None
-    if rest and not is_property(rest[0]):
-        accessor = rest[0].value
-        properties += bracketed(rest[0])
-        rest = rest[1:]
-    properties += read_properties(rest)
+    accessor = rest.pop(0) if rest and not is_property(rest[0]) else None
+    more = () if accessor is None else bracketed(accessor)
+    properties = (*bracketed(name), *more, *read_properties(rest))
     return ast.FieldDeclaration(
-        name.value, type_name, tuple(properties), accessor, row[-1].unpacked_by, span=span_of(row)
+        name.value,
+        type_name,
+        properties,
+        None if accessor is None else accessor.value,
+        row[-1].unpacked_by,
+        span=span_of(row),
     )
 
 
