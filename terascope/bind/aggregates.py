@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from terascope.bind.coerce import aggregable, narrowed
+from terascope.bind.coerce import narrowed
 from terascope.bind.context import BindContext
 from terascope.diagnostic import Span, mistake
 from terascope.functions.base import AggregateFunction, TypeMistake, ValueMistake
@@ -69,7 +69,7 @@ def bind_aggregate(
     constants = tuple(constant_parameter(given, node.span) for given in bound[function.arity :])
     args = tuple(as_number(a) if function.counts_true else a for a in bound[: function.arity])
     with typed_at(node.span):
-        args = aggregable(function, args)
+        args = args if function.takes_held else tuple(map(narrowed, args))
         for constant in constants:
             narrowed(constant)
         type = function.type_rule(tuple(a.type for a in (*args, *constants)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from terascope.functions.base import AggregateFunction, Scalar, TypeMistake
+from terascope.functions.base import Scalar, TypeMistake
 from terascope.functions.operators import comparison
 from terascope.functions.roles import EQUAL, Comparator
 from terascope.plan.build import call, disjunction
@@ -30,8 +30,9 @@ def coerce_alike(args: Sequence[Expr]) -> tuple[Expr, ...]:
         TypeMistake: a constant that is no value of the other side's type.
     """
     target = next((a.type for a in args if not isinstance(a, Lit)), None)
-    if target is None:
-        return common_literals(args)
+    if target is None:  # Constants only: if one is above 2^63 - 1, all that can are held as it is.
+        is_wide = any(a.type is Type.WIDE for a in args)
+        return tuple(coerce(a, Type.WIDE) if is_wide and isinstance(a, Lit) else a for a in args)
     coerced = tuple(coerce(a, target) if isinstance(a, Lit) else a for a in args)
     if needs_care(coerced):
         return coerced
@@ -39,13 +40,6 @@ def coerce_alike(args: Sequence[Expr]) -> tuple[Expr, ...]:
     if common is not None and (common.is_numeric or common in (Type.BINARY, Type.WIDE)):
         return tuple(to_type(a, common) for a in coerced)
     return coerced
-
-
-def common_literals(args: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Constants only: if one is above 2^63 - 1, all that can are held as it is."""
-    if not any(a.type is Type.WIDE for a in args):
-        return tuple(args)
-    return tuple(coerce(a, Type.WIDE) if isinstance(a, Lit) else a for a in args)
 
 
 def to_type(expr: Expr, type: Type) -> Expr:
@@ -137,10 +131,6 @@ def computable(function: Scalar, args: Sequence[Expr]) -> tuple[Expr, ...]:
     if function.type_rule(plain) is Type.FLOAT:
         return tuple(Cast(a, Type.FLOAT) if a.type is Type.WIDE else a for a in args)
     return tuple(map(narrowed, args))
-
-
-def aggregable(function: AggregateFunction, args: Sequence[Expr]) -> tuple[Expr, ...]:
-    return tuple(args) if function.takes_held else tuple(map(narrowed, args))
 
 
 # ---- comparisons ---------------------------------------------------------------------------------

@@ -110,9 +110,10 @@ class ExprBinder:
             case ast.InList(operand=operand, items=items, negated=negated):
                 return self.negate(self.bind_in(operand, items, node.span), negated)
             case ast.Like(operand=operand, pattern=pattern, negated=negated):
-                return self.negate(self.apply("like", (operand, pattern), node.span), negated)
+                args = self.exprs((operand, pattern))
+                return self.negate(self.apply("like", args, node.span), negated)
             case ast.IsNull(operand=operand, negated=negated):
-                return self.negate(self.apply("is_null", (operand,), node.span), negated)
+                return self.negate(self.apply("is_null", (self.expr(operand),), node.span), negated)
             case ast.CaseExpr():
                 return self.bind_case(node)
             case ast.CastExpr(operand=operand, type_name=type_name):
@@ -189,28 +190,21 @@ class ExprBinder:
     def exprs(self, nodes: Iterable[ast.Expr]) -> tuple[Expr, ...]:
         return each(self.expr, nodes)
 
-    def apply(
-        self, operator: str, nodes: Sequence[ast.Expr], span: Span, *, alike: bool = False
-    ) -> Expr:
-        args = self.exprs(nodes)
+    def apply(self, operator: str, args: tuple[Expr, ...], span: Span) -> Expr:
+        """An operator applied. Values that are compared are brought to one type."""
         with typed_at(span):
-            return self.alike(operator, args) if alike else self.call(operator, args)
-
-    def alike(self, operator: str, args: tuple[Expr, ...]) -> Expr:
-        """A comparison of values brought to one type."""
-        coerced = coerce_alike(args)
-        if not needs_care(coerced):
-            return call(operator, *coerced)
-        if operator == "in":
-            return member(coerced[0], coerced[1:])
-        return compared(operators[operator], *coerced)
-
-    def call(self, operator: str, args: tuple[Expr, ...]) -> Call:
-        return call(operator, *computable(operators[operator], args))
+            if operator not in COMPARISONS and operator != "in":
+                return call(operator, *computable(operators[operator], args))
+            coerced = coerce_alike(args)
+            if not needs_care(coerced):
+                return call(operator, *coerced)
+            if operator == "in":
+                return member(coerced[0], coerced[1:])
+            return compared(operators[operator], *coerced)
 
     def bind_in(self, operand: ast.Expr, items: Sequence[ast.Expr], span: Span) -> Expr:
         """A long list of constants is one constant."""
-        made = self.apply("in", (operand, *items), span, alike=True)
+        made = self.apply("in", self.exprs((operand, *items)), span)
         if len(items) <= SHORT_LIST or not isinstance(made, Call):
             return made
         tested, *listed = made.args
@@ -234,18 +228,20 @@ class ExprBinder:
         bound = self.expr(operand)
         if op == "~" and bound.type.is_address:
             return self.bind_bits("^", (bound, Lit(UINT_MAX, Type.UINT)), span)
-        return self.checked_call({"-": "neg", "~": "~"}[op], (bound,), span)
+        return self.apply({"-": "neg", "~": "~"}[op], (bound,), span)
 
     def bind_binary(self, op: ast.BinaryOp, left: ast.Expr, right: ast.Expr, span: Span) -> Expr:
         if op in ("AND", "OR"):
             return call(op.lower(), *each(self.condition, flatten(op, left, right)))
-        if op in COMPARISONS:
-            return self.apply(op, (left, right), span, alike=True)
-        if op in ("/", "DIV"):
-            return self.bind_division(op, left, right, span)
+        args = self.exprs((left, right))
         if op in BITS:
-            return self.bind_bits(op, self.exprs((left, right)), span)
-        return self.apply(op, (left, right), span)
+            return self.bind_bits(op, args, span)
+        if op in ("/", "DIV"):
+            # Between integers, `/` by a constant is integer division; by a column it is a ratio.
+            integers = args[0].type.is_whole and args[1].type.is_whole
+            whole = op == "DIV" or (integers and is_constant(args[1]))
+            return self.apply("div" if whole else "/", args, span)
+        return self.apply(op, args, span)
 
     def bind_bits(self, op: str, args: tuple[Expr, ...], span: Span) -> Expr:
         """Bits of integers; of an IPv4 address and an integer, or of two, they are an address."""
@@ -253,30 +249,19 @@ class ExprBinder:
         if other.type.is_address and (is_constant(address) or not address.type.is_address):
             address, other = other, address  # a mask is the same for all tuples
         if not address.type.is_address:
-            return self.checked_call(op, args, span)
+            return self.apply(op, args, span)
         if other.type.is_address:
             other = Cast(other, Type.ULLONG)
         elif op != "&" and (other.type.is_whole or other.type is Type.NULL):
-            other = self.call("&", (other, Lit(UINT_MAX, Type.UINT)))
-        masked = self.checked_call("mask", (address, other), span)
+            other = self.apply("&", (other, Lit(UINT_MAX, Type.UINT)), span)
+        masked = self.apply("mask", (address, other), span)
         if op == "&":
             return masked
         return Cast(call(op, Cast(address, Type.ULLONG), other), Type.IP)
 
-    def bind_division(self, op: ast.BinaryOp, left: ast.Expr, right: ast.Expr, span: Span) -> Expr:
-        """`/` by a constant between integers is integer division; between columns it is a ratio."""
-        args = self.exprs((left, right))
-        integers = args[0].type.is_whole and args[1].type.is_whole
-        whole = op == "DIV" or (integers and is_constant(args[1]))
-        return self.checked_call("div" if whole else "/", args, span)
-
-    def checked_call(self, operator: str, args: tuple[Expr, ...], span: Span) -> Expr:
-        with typed_at(span):
-            return self.call(operator, args)
-
     def bind_between(self, node: ast.Between) -> Expr:
-        above = self.apply(">=", (node.operand, node.low), node.span, alike=True)
-        below = self.apply("<=", (node.operand, node.high), node.span, alike=True)
+        above = self.apply(">=", self.exprs((node.operand, node.low)), node.span)
+        below = self.apply("<=", self.exprs((node.operand, node.high)), node.span)
         return self.negate(call("and", above, below), node.negated)
 
     def bind_case(self, node: ast.CaseExpr) -> Expr:
@@ -297,7 +282,7 @@ class ExprBinder:
     def branch_condition(self, operand: ast.Expr | None, condition: ast.Expr) -> Expr:
         if operand is None:
             return self.condition(condition)
-        return self.apply("=", (operand, condition), condition.span, alike=True)
+        return self.apply("=", self.exprs((operand, condition)), condition.span)
 
     def bind_cast(self, operand: ast.Expr, type_name: str, span: Span) -> Expr:
         bound = self.expr(operand)

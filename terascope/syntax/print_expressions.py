@@ -57,11 +57,7 @@ def precedence(expr: ast.Expr) -> int:
 def _text(expr: ast.Expr) -> str:
     match expr:
         case ast.Name(name, qualifier):
-            return (
-                quote_name(name)
-                if qualifier is None
-                else f"{quote_name(qualifier)}.{quote_name(name)}"
-            )
+            return ".".join(map(quote_name, filter(None, (qualifier, name))))
         case ast.Literal_():
             return print_literal(expr)
         case ast.ParameterRef(name):
@@ -138,18 +134,12 @@ def print_literal(literal: ast.Literal_) -> str:
             return repr(value)
         case str():
             return quote_string(value)
-        case bytes():
-            return _print_bytes(literal.kind, value)
-
-
-def _print_bytes(kind: str, value: bytes) -> str:
-    match kind:
-        case "ip":
-            return format_ip(value) if value[0] == 4 else f"IP '{format_ip(value)}'"
-        case "ipv6":
-            return f"IPV6 '{format_ip(value)}'"
-        case _:
+        case bytes() if literal.kind == "binary":
             return f"X'{value.hex()}'"
+        case bytes() if literal.kind == "ip" and value[0] == 4:
+            return format_ip(value)
+        case bytes():
+            return f"{literal.kind.upper()} '{format_ip(value)}'"
 
 
 def print_amount(amount: int | float) -> str:

@@ -135,7 +135,8 @@ def name_first(row: tuple[Word, ...]) -> ast.FieldDeclaration:
     """`time UINT increasing clock(s)`; brackets around the properties are welcome."""
     name, *rest = row
     check_names(row[:2])
-    type_name, more = None, ()
+    type_name: str | None = None
+    more: tuple[ast.FieldProperty, ...] = ()
     if rest and not is_property(rest[0]):
         type_name, more = read_type(rest.pop(0))
     properties = (*bracketed(name), *more, *read_properties(rest))
