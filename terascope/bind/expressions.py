@@ -266,7 +266,10 @@ class ExprBinder:
 
     def bind_case(self, node: ast.CaseExpr) -> Expr:
         steps = [partial(self.branch_condition, node.operand, c) for c, _ in node.branches]
-        results = [*(value for _, value in node.branches), node.otherwise or ast.NULL]
+        results = [
+            *(value for _, value in node.branches),
+            node.otherwise or ast.Literal_("null", None),
+        ]
         steps += [partial(self.expr, value) for value in results]
         bound = each(lambda step: step(), steps)
         conditions, values = bound[: len(node.branches)], bound[len(node.branches) :]

@@ -69,9 +69,6 @@ class Literal_(SyntaxNode):
     """Written as 0x..: masks are printed the way they were written."""
 
 
-NULL = Literal_("null", None)
-
-
 class ParameterRef(SyntaxNode):
     """`$name`: given at start, changeable while running."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from terascope.diagnostic import Diagnostic, Source, Span
@@ -38,7 +38,7 @@ class Token:
     def span(self) -> Span:
         return Span(self.start, self.end)
 
-    @property
+    @cached_property
     def word(self) -> str:
         """The word in upper case; empty for anything else."""
         return self.value.upper() if self.kind == "WORD" else ""
@@ -109,10 +109,10 @@ class _Scanner:
     def run(self, stretch: Span) -> None:
         for found in PATTERN.finditer(self.text, stretch.start, stretch.end):
             kind = found.lastgroup or "unknown"
+            if kind == "blank":
+                continue
             text, span = found.group(), Span(*found.span())
             match kind:
-                case "blank":
-                    continue
                 case "comment":
                     self.comments.append(Comment(text.rstrip(), span.start, span.end))
                 case "word":

@@ -62,7 +62,7 @@ def split(tokens: Sequence[Token]) -> list[StatementTokens]:
                 help=f"end the statement before {token.word} with ';'",
             )
             end(index, noted=(missing,))
-        current.take(tokens, index)
+        current.take(token)
     end(len(tokens))
     return chunks
 
@@ -85,8 +85,7 @@ class _State:
     def keeps_semicolon(self) -> bool:
         return "LBRACE" in self.open or 0 < self.semicolons_inside <= len(self.open)
 
-    def take(self, tokens: Sequence[Token], index: int) -> None:
-        token = tokens[index]
+    def take(self, token: Token) -> None:
         self.started = True
         if token.kind in OPENING:
             self.open.append(token.kind)

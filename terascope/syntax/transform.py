@@ -38,7 +38,7 @@ class Lexeme(lark.Token):
 
 def lexeme(kind: str, *tokens: Token) -> Lexeme:
     made = Lexeme(kind, tokens[0].value, start_pos=tokens[0].start, end_pos=tokens[-1].end)
-    made.literals = tuple(replace(t.literal, span=t.span) for t in tokens if t.literal is not None)
+    made.literals = tuple([replace(t.literal, span=t.span) for t in tokens if t.literal])
     return made
 
 
@@ -54,7 +54,13 @@ def placed(rules: Rules) -> Rules:
     """The rules with results that stand where their children do."""
 
     def at_place(rule: Callable[[Children], Any]) -> Callable[[Children], Any]:
-        return lambda children: replace(rule(children), span=span_of(children))
+        def made(children: Children) -> Any:
+            node = rule(children)
+            # The node is new, so nobody has seen it yet; `replace` would make each node twice.
+            object.__setattr__(node, "span", span_of(children))
+            return node
+
+        return made
 
     return {name: at_place(rule) for name, rule in rules.items()}
 
@@ -62,15 +68,11 @@ def placed(rules: Rules) -> Rules:
 # ---- what a rule finds among its children --------------------------------------------------------
 
 
-def place(child: Any) -> Span:
-    if isinstance(child, lark.Token):
-        return Span(child.start_pos or 0, child.end_pos or 0)
-    assert isinstance(child, ast.SyntaxNode | Matched)
-    return child.span
-
-
 def span_of(children: Children) -> Span:
-    return place(children[0]).to(place(children[-1]))
+    head, last = children[0], children[-1]
+    start = head.start_pos if isinstance(head, lark.Token) else head.span.start
+    end = last.end_pos if isinstance(last, lark.Token) else last.span.end
+    return Span(start or 0, end or 0)
 
 
 def is_kind(child: Any, kind: str) -> bool:
@@ -128,7 +130,7 @@ def literal(children: Children) -> ast.Literal_:
     (token,) = children
     match token.type:
         case "NULL":
-            return ast.NULL
+            return ast.Literal_("null", None)
         case "TRUE" | "FALSE":
             return ast.Literal_("bool", token.type == "TRUE")
         case _:

@@ -113,7 +113,7 @@ def test_the_local_engine_gives_the_same_rows(tasks: int, tmp_path: Path) -> Non
 def codes_in(folder: Path) -> set[str]:
     """Every code a diagnostic can have, as the sources write them."""
     made = re.compile(
-        r"\b(?:error|warning|complain|Diagnostic|UnknownSource|NoSuchColumn|mistake|_refusal)"
+        r"\b(?:error|warning|complain|Diagnostic|mistake|_refusal)"
         r'\(\s*(?:context,\s*)?"([a-z]+(?:-[a-z]+)*)"'
     )
     return {code for path in folder.rglob("*.py") for code in made.findall(path.read_text())}
