@@ -23,9 +23,7 @@ from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_plan import (
     PLACE,
     column_notes,
-    is_hidden,
     operator_node,
-    order_in_words,
     parameter_notes,
     source_id,
     stream_box,
@@ -44,7 +42,7 @@ from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import Rel, Scan, inputs, walk, with_inputs
-from terascope.plan.show import show_expr
+from terascope.plan.show import is_hidden, order_in_words, show_expr
 from terascope.types import Type
 from terascope.units import plural, readable_bytes
 

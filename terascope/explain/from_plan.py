@@ -10,7 +10,7 @@ expressions that stay in the high part, and why.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from terascope.analysis.bounded import closing_key, is_timeless, join_bound
@@ -44,7 +44,7 @@ from terascope.plan.rel import (
     inputs,
     walk,
 )
-from terascope.plan.show import show_expr, show_node, show_value
+from terascope.plan.show import is_hidden, show_expr, show_node, show_value
 
 MOST_COLUMNS = 12
 """Columns of a scan that are named; the rest is counted."""
@@ -221,20 +221,6 @@ def label(rel: Rel) -> str:
             return text + (PLACE if len(named) < len(items) else "")
         case _:
             return show_node(rel)
-
-
-def is_hidden(name: str) -> bool:
-    """Hidden columns of a join's input have its alias before them: `S1.#ts`."""
-    return name.startswith("#") or ".#" in name
-
-
-def order_in_words(order: Sequence[tuple[str, bool]]) -> str:
-    """The order of rows; the place of a tuple is one word for its hidden columns."""
-    shown: dict[str, str] = {}
-    for name, descending in order:
-        word = "place" if is_hidden(name) else name
-        shown.setdefault(word, f"{word} descending" if descending else word)
-    return ", ".join(shown.values())
 
 
 def remarks_on(rel: Rel, streams: StreamOrders) -> tuple[str, ...]:

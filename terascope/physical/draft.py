@@ -9,48 +9,55 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from terascope.config import Config
 from terascope.connectors.base import Edge, Split
-from terascope.connectors.registry import Interface, versioned
-from terascope.physical.job import (
-    Deliveries,
-    Job,
-    LowOutput,
-    Output,
-    SourceRead,
-    StreamStage,
-    TreeDecision,
-)
-from terascope.physical.operators import Operator
-from terascope.physical.settings import Destination
+from terascope.connectors.registry import Interface
+from terascope.physical.job import Job, SourceRead
 from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.physical.statistics.measured import Measured
-from terascope.physical.statistics.prospects import Prospect
 from terascope.plan.plan import Plan, Stream
-from terascope.plan.rel import Project, Read, Rel, inputs, with_inputs
+from terascope.plan.rel import Project, Rel
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The plan and the settings to plan for, and facts that are known before planning."""
+@dataclass(frozen=True, kw_only=True)
+class JobDraft(Job):
+    """A Job while rules are applied, with the facts that rules need. The parts of the Job are set
+    by rules: reads by read_sources, with low-level plans by host_low_level, share_tables and
+    grow_trees; low by share_tables, grow_trees and place_high_parts; trees by place_high_parts;
+    streams by keep_shared_streams. The docstring of a further field names the rule that sets it.
+    """
 
     plan: Plan
     interfaces: Mapping[str, Interface]
     config: Config
-    destination: Destination
     split_bytes: int | None
     """The bytes of a split; None for a live source, which has no splits yet."""
-    prospect: Prospect | None = None
-    """The possible gain of samples of the sources; None: sources are always sampled."""
+    measured: Measured
+    """Samples of the sources, taken when a rule first needs one."""
     in_force: InForce = nothing_in_force
     """The composition of windows in a running stream."""
     arrival_ns: int = field(default_factory=time.time_ns)
     """The arrival time of all tuples of a batch: now."""
     found: dict[tuple[str, Edge | None], tuple[Split, ...]] = field(default_factory=dict)
     """The splits found so far, as a cache: finding them takes time."""
+    decided: Slicing | None = None
+    """choose_slices: the slices of windows, where they are known."""
+    made: SplitPlan | None = None
+    """split_queries: the low and the high part of every query."""
+    hosted: tuple[Stream, ...] = ()
+    """host_low_level: the low-level streams of sources whose tasks run them."""
+    in_spark: Mapping[str, Rel] = field(default_factory=dict)
+    """host_low_level: the low-level streams of the other sources."""
+    unshared: tuple[SourceRead, ...] = ()
+    """share_tables: the reads before aggregations shared tables."""
+    views: Mapping[str, Project] = field(default_factory=dict)
+    """share_tables: for each stream that shares a table, the columns of that table under the
+    stream's names."""
+    above: Mapping[str, Rel] = field(default_factory=dict)
+    """place_high_parts: the relations above the low level."""
 
     @property
     def is_live(self) -> bool:
@@ -62,14 +69,20 @@ class Asked:
         return self.config.low != "catalyst"
 
     @property
-    def samples(self) -> bool:
-        return self.prospect is None or self.prospect.pays
+    def split(self) -> SplitPlan:
+        assert self.made is not None, "split_queries comes first"
+        return self.made
 
-    def splits(self, members: Sequence[Interface], edge: Edge | None) -> list[Split] | None:
-        """The splits of a source; a live source has none yet."""
-        if self.split_bytes is None:
-            return None
-        return versioned(self.splits_of(members, edge, self.split_bytes))
+    @property
+    def whole(self) -> Plan:
+        """The plan in which low-level streams contain the scans."""
+        return self.split.plan
+
+    @property
+    def low_streams(self) -> list[Stream]:
+        """The low-level streams of the split plan."""
+        names = {stream.name for stream in self.split.low}
+        return [stream for stream in self.whole if stream.name in names]
 
     def splits_of(
         self, members: Sequence[Interface], edge: Edge | None, split_bytes: int
@@ -80,86 +93,6 @@ class Asked:
                 self.found[member.name, edge] = tuple(member.splits(split_bytes, edge))
         return [split for member in members for split in self.found[member.name, edge]]
 
-
-@dataclass(frozen=True)
-class SharedTables:
-    """The low-level streams with tables of their own, and views for the others."""
-
-    reads: tuple[SourceRead, ...]
-    low: tuple[LowOutput, ...]
-    views: Mapping[str, Project]
-    """For each stream that shares a table: the columns of that table under the stream's names."""
-
-    def read(self, rel: Rel) -> Rel:
-        """The same relation over the streams that have tables."""
-        if isinstance(rel, Read):
-            return self.views.get(rel.stream, rel)
-        parts = inputs(rel)
-        return with_inputs(rel, tuple(self.read(part) for part in parts)) if parts else rel
-
-
-@dataclass(frozen=True)
-class JobDraft:
-    """A Job while rules are applied; the docstring of a field names the rule that sets it."""
-
-    asked: Asked
-    measured: Measured
-    """Samples of the sources, taken when a rule first needs one."""
-    decided: Slicing | None = None
-    """choose_slices: the slices of windows, where they are known."""
-    made: SplitPlan | None = None
-    """split_queries: the low and the high part of every query."""
-    reads: tuple[SourceRead, ...] = ()
-    """read_sources; host_low_level, share_tables, grow_trees: with low-level plans."""
-    bound: tuple[Interface, ...] = ()
-    """read_sources: the interfaces that the set reads."""
-    hosted: tuple[Stream, ...] = ()
-    """host_low_level: the low-level streams of sources whose tasks run them."""
-    in_spark: Mapping[str, Rel] = field(default_factory=dict)
-    """host_low_level: the low-level streams of the other sources."""
-    unshared: tuple[SourceRead, ...] = ()
-    """share_tables: the reads before aggregations shared tables."""
-    shared: SharedTables | None = None
-    """share_tables"""
-    low: tuple[LowOutput, ...] = ()
-    """share_tables, grow_trees, place_high_parts: the streams that tasks emit."""
-    decisions: tuple[TreeDecision, ...] = ()
-    """grow_trees"""
-    above: Mapping[str, Rel] = field(default_factory=dict)
-    """place_high_parts: the relations above the low level."""
-    rels: Mapping[str, Rel] = field(default_factory=dict)
-    """place_high_parts: the meaning of every stream, low-level streams included."""
-    stages: tuple[StreamStage, ...] = ()
-    """keep_shared_streams"""
-    outputs: tuple[Output, ...] = ()
-    """order_outputs"""
-    deliveries: Deliveries | None = None
-    """finish_in_tasks"""
-    operators: tuple[Operator, ...] = ()
-    """list_operators"""
-
-    @property
-    def split(self) -> SplitPlan:
-        assert self.made is not None, "split_queries comes first"
-        return self.made
-
-    @property
-    def whole(self) -> Plan:
-        """The plan in which low-level streams contain the scans."""
-        return self.split.plan
-
     def job(self) -> Job:
         """The Job, after all rules."""
-        return Job(
-            self.reads,
-            self.stages,
-            self.outputs,
-            dict(self.whole.values),
-            self.low,
-            self.rels,
-            self.decisions,
-            self.asked.prospect if self.asked.is_native else None,
-            self.asked.destination,
-            self.deliveries or Deliveries(),
-            self.operators,
-        )
+        return Job(*(getattr(self, part.name) for part in fields(Job)))

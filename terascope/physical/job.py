@@ -174,9 +174,9 @@ class Deliveries:
 
 @dataclass(frozen=True)
 class Job:
-    reads: tuple[SourceRead, ...]
-    streams: tuple[StreamStage, ...]
-    outputs: tuple[Output, ...]
+    reads: tuple[SourceRead, ...] = ()
+    streams: tuple[StreamStage, ...] = ()
+    outputs: tuple[Output, ...] = ()
     parameters: Mapping[str, Value] = field(default_factory=dict)
     low: tuple[LowOutput, ...] = ()
     """The streams that the native low level emits."""

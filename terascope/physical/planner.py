@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from terascope.config import Config
 from terascope.connectors.registry import Interface
-from terascope.physical.draft import Asked, JobDraft
+from terascope.physical.draft import JobDraft
 from terascope.physical.job import Job
 from terascope.physical.rules.check_job import check_job
 from terascope.physical.rules.choose_slices import choose_slices
@@ -79,16 +79,19 @@ def drafted(
     windows.
     """
     config = config or Config()
-    asked = Asked(
-        plan,
-        interfaces,
-        config,
-        "stream" if live else destination,
-        None if live else split_bytes,
-        None if live else prospect_before(plan, interfaces, config),
-        in_force,
+    prospect = None if live else prospect_before(plan, interfaces, config)
+    samples = prospect is None or prospect.pays
+    draft = JobDraft(
+        parameters=dict(plan.values),
+        prospect=prospect,
+        destination="stream" if live else destination,
+        plan=plan,
+        interfaces=interfaces,
+        config=config,
+        split_bytes=None if live else split_bytes,
+        measured=Measured(sample_limits(config) if samples else None),
+        in_force=in_force,
     )
-    draft = JobDraft(asked, Measured(sample_limits(config) if asked.samples else None))
     for rule in rules:
         draft = rule(draft)
     return draft

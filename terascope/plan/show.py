@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from terascope.functions.aggregates.total import LOW_HALF
@@ -247,3 +247,17 @@ def full_text(rel: Rel, streams: Mapping[str, Rel]) -> str:
     """The text of a relation with all streams that it reads."""
     below = (full_text(streams[read.stream], streams) for read in reads(rel))
     return "\n".join([show_rel(rel), *below])
+
+
+def is_hidden(name: str) -> bool:
+    """Hidden columns of a join's input have its alias before them: `S1.#ts`."""
+    return name.startswith("#") or ".#" in name
+
+
+def order_in_words(order: Sequence[tuple[str, bool]]) -> str:
+    """The order of rows; the place of a tuple is one word for its hidden columns."""
+    shown: dict[str, str] = {}
+    for name, descending in order:
+        word = "place" if is_hidden(name) else name
+        shown.setdefault(word, f"{word} descending" if descending else word)
+    return ", ".join(shown.values())

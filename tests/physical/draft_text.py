@@ -35,8 +35,8 @@ def lines(draft: JobDraft) -> Iterator[str]:
     for output in draft.low:
         slices = "" if output.windows is None else f", windows of {output.windows.stream}"
         yield f"emits {output.name}: {', '.join(f.name for f in output.fields)}{slices}"
-    if draft.stages:
-        for stage in draft.stages:
+    if draft.streams:
+        for stage in draft.streams:
             yield from relation(f"stream {stage.name}{' (kept)' if stage.keep else ''}", stage.rel)
     else:
         for name, rel in draft.above.items():
@@ -44,15 +44,14 @@ def lines(draft: JobDraft) -> Iterator[str]:
     for made in draft.outputs:
         order = ", ".join(f"{name}{' DESC' if down else ''}" for name, down in made.order)
         yield f"output {made.stream}: {', '.join(made.columns)}, ordered by {order or 'nothing'}"
-    if draft.deliveries is not None:
-        for direct in draft.deliveries.direct.values():
-            yield f"tasks write {direct.query}: {pipeline(direct.program)}"
-        for query, joining in draft.deliveries.joined.items():
-            sides = " and ".join(side.program.stream for side in joining.pairing.sides)
-            yield f"tasks join {query}: {sides}"
+    for direct in draft.deliveries.direct.values():
+        yield f"tasks write {direct.query}: {pipeline(direct.program)}"
+    for query, joining in draft.deliveries.joined.items():
+        sides = " and ".join(side.program.stream for side in joining.pairing.sides)
+        yield f"tasks join {query}: {sides}"
     for operator in draft.operators:
         inputs = f" of {', '.join(operator.inputs)}" if operator.inputs else ""
-        yield f"{type(operator).__name__} '{operator.name}'{inputs}: {', '.join(operator.places)}"
+        yield f"'{operator.name}'{inputs}: {', '.join(operator.places)}: {operator.does}"
 
 
 def relation(title: str, rel: Rel) -> Iterator[str]:

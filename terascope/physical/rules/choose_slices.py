@@ -17,8 +17,8 @@ from terascope.physical.splits import SPLIT_BYTES
 def choose_slices(draft: JobDraft) -> JobDraft:
     """Before: slices for an assumed rate      After: slices for the rate of a sample."""
     slicing = draft.split.slicing
-    by_cost = draft.asked.config.share_windows == "cost"
-    if not draft.asked.is_native or not by_cost or not slicing.has_choices:
+    by_cost = draft.config.share_windows == "cost"
+    if not draft.is_native or not by_cost or not slicing.has_choices:
         return draft
     sampled = [with_splits(read, draft) for read in draft.reads]
     known = {
@@ -41,10 +41,10 @@ def with_splits(read: SourceRead, draft: JobDraft) -> SourceRead:
     """A read with splits that can be sampled. For a live source these are the files that exist;
     there may be none yet, and the splits have no arrival times.
     """
-    if not draft.asked.is_live or any(is_arrival(column.name) for column in read.columns):
+    if not draft.is_live or any(is_arrival(column.name) for column in read.columns):
         return read
     try:
-        splits = draft.asked.splits_of(read.interfaces, read.edge, SPLIT_BYTES)
+        splits = draft.splits_of(read.interfaces, read.edge, SPLIT_BYTES)
     except SourceError:  # the run will say so, if it is still so then
         return read
     return replace(read, splits=tuple(splits))

@@ -35,10 +35,9 @@ def finish_in_tasks(draft: JobDraft) -> JobDraft:
     only filter, project, rank or regroup one low-level stream, or join two. For a live stream this
     is planned with its slices (terascope.physical.stream.rules).
     """
-    if not draft.hosted or draft.asked.destination == "stream":
+    if not draft.hosted or draft.destination == "stream":
         return draft
-    destination = draft.asked.destination
-    planned = deliveries(draft.job(), destination != "frames", destination == "rows")
+    planned = deliveries(draft, draft.destination != "frames", draft.destination == "rows")
     adapted = {read.name: read for read in planned.reads}
     reads_ = tuple(adapted.get(read.name, read) for read in draft.reads)
     return replace(draft, reads=reads_, deliveries=planned)

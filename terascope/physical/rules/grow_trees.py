@@ -49,9 +49,9 @@ def grow_trees(draft: JobDraft) -> JobDraft:
     """Before: a table of tuples for each aggregation      After: aggregate trees. The trees of a
     stream are chosen while it runs.
     """
-    if not draft.asked.is_native or draft.asked.is_live:
+    if not draft.is_native or draft.is_live:
         return draft
-    config = draft.asked.config
+    config = draft.config
     before = {read.name: read for read in draft.unshared}
     counted = Counter(query.name for read in draft.reads for query in read.queries)
     several = {name for name, number in counted.items() if number > 1}

@@ -16,23 +16,23 @@ from terascope.diagnostic import SourceError
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
 from terascope.physical.rules.low_planner import low_plan, scanned
-from terascope.physical.rules.read_sources import low_streams
 from terascope.plan.plan import Stream
 from terascope.plan.rel import Rel, Scan, inputs, with_inputs
 
 
 def host_low_level(draft: JobDraft) -> JobDraft:
     """Before: reads of tuples      After: reads whose tasks prefilter, select and group."""
-    config = draft.asked.config
-    if not draft.asked.is_native:
+    config = draft.config
+    if not draft.is_native:
         return draft
-    refused = [interface for interface in draft.bound if not interface.hosts_low_level]
+    bound = [interface for read in draft.reads for interface in read.interfaces]
+    refused = [interface for interface in bound if not interface.hosts_low_level]
     if config.low == "native" and refused:
         raise SourceError(not_native(refused))
-    hosting = {i.name for i in draft.bound if i.hosts_low_level}
-    lower = low_streams(draft)
+    hosting = {i.name for i in bound if i.hosts_low_level}
+    lower = draft.low_streams
     hosted = tuple(on_interfaces(lower, hosting))
-    others = {i.name for i in draft.bound} - hosting
+    others = {i.name for i in refused}
     in_spark = {stream.name: stream.rel for stream in on_interfaces(lower, others)}
     found = tuple(native_read(read, hosted, config) for read in draft.reads)
     return replace(draft, reads=found, hosted=hosted, in_spark=in_spark)

@@ -16,4 +16,4 @@ def keep_shared_streams(draft: JobDraft) -> JobDraft:
     counted = Counter(read.stream for rel in rels.values() for read in reads(rel))
     counted.update(stream.name for stream in draft.whole.visible)
     stages = tuple(StreamStage(name, rel, counted[name] > 1) for name, rel in rels.items())
-    return replace(draft, stages=stages)
+    return replace(draft, streams=stages)

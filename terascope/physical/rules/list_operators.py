@@ -7,43 +7,25 @@ prints, `check_job` checks, and runs report measured figures for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import assert_never
 
 from terascope.analysis.costs import Costs
-from terascope.physical.delivery import Direct, Joining, Target, rest_name
+from terascope.physical.delivery import Direct, Target, TaskJoin, rest_name
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import Job, SourceRead, StreamStage
-from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect
-from terascope.physical.operators import (
-    AssembleWindows,
-    ComputeRelation,
-    Exchange,
-    GroupTuples,
-    JoinGroups,
-    JoinLeftovers,
-    Meeting,
-    MergeGroups,
-    Operator,
-    Placement,
-    PrefilterTuples,
-    RankRows,
-    ReadSource,
-    RegroupRows,
-    RunPipeline,
-    SelectTuples,
-    TreeEdge,
-    WriteRows,
-)
-from terascope.physical.row_pipeline import Regroup, Top
+from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect, Windows
+from terascope.physical.operators import Operator, Placement
+from terascope.physical.row_pipeline import Keep, Regroup, RowPipeline, Top
 from terascope.physical.settings import costs_of
 from terascope.physical.splits import split_bytes
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
 from terascope.plan.plan import reads
 from terascope.plan.rel import Scan, walk
+from terascope.plan.show import order_in_words, show_expr
 from terascope.sharing.windows import TUPLE_NS
+from terascope.units import plural, readable_bytes
 
 READING: tuple[Placement, ...] = ("task",)
 FINISHING: tuple[Placement, ...] = ("task", "merge")
@@ -54,8 +36,9 @@ IN_SPARK: tuple[Placement, ...] = ("spark",)
 
 def list_operators(draft: JobDraft) -> JobDraft:
     """Before: a draft whose parts are decided      After: the same with its operators."""
-    listing = Listing(draft.job(), costs_of(draft.asked.config))
-    return replace(draft, operators=tuple(listing.operators()))
+    listing = Listing(draft, costs_of(draft.config))
+    listing.list_all()
+    return replace(draft, operators=tuple(listing.operators))
 
 
 @dataclass
@@ -63,58 +46,71 @@ class Listing:
     """Lists the operators of a job in the order of the data."""
 
     job: Job
-    costs: Costs
+    costs: Costs = field(default_factory=Costs)
+    operators: list[Operator] = field(default_factory=list)
     ends: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By stream: the operators whose rows are those of the stream."""
 
-    def operators(self) -> Iterator[Operator]:
+    def list_all(self) -> None:
         for read in self.job.reads:
-            yield from self.reading(read)
+            self.reading(read)
         self.ends |= self.low_names
-        yield from self.merging()
-        yield from self.finished()
-        yield from self.relations()
-        yield from self.written()
+        self.merging()
+        for direct in self.job.deliveries.direct.values():
+            self.pipeline(direct, self.finishing[direct.program.stream])
+        for query, joining in self.job.deliveries.joined.items():
+            self.joining(query, joining.pairing)
+        self.relations()
+        self.written()
+
+    def add(
+        self,
+        name: str,
+        inputs: Iterable[str],
+        places: tuple[Placement, ...],
+        does: str,
+        cost_ns: float | None = None,
+    ) -> str:
+        self.operators.append(Operator(name, tuple(inputs), places, does, cost_ns))
+        return name
 
     # ---- next to the source
 
-    def reading(self, read: SourceRead) -> Iterator[Operator]:
-        name = f"read {read.name}"
-        size = int(sum(split_bytes(read.splits)))
-        yield ReadSource(name, (), READING, len(read.columns), len(read.splits), size)
-        if read.low is None:
+    def reading(self, read: SourceRead) -> None:
+        size = readable_bytes(int(sum(split_bytes(read.splits))))
+        known = f"{size} in {plural(len(read.splits), 'split')}, " if read.splits else ""
+        does = known + plural(len(read.columns), "column")
+        name = self.add(f"read {read.name}", (), READING, does)
+        low = read.low
+        if low is None:
             self.ends |= {interface.name: (name,) for interface in read.interfaces}
             return
-        if read.low.predicates:
-            above, name = name, f"prefilter {read.name}"
-            cost = sum(map(self.costs.of, read.low.predicates))
-            yield PrefilterTuples(name, (above,), READING, read.low.predicates, cost_ns=cost)
-        yield from self.low_operators(read, name)
+        if low.predicates:
+            does = f"{plural(len(low.predicates), 'predicate')}, each evaluated once a tuple"
+            cost = sum(map(self.costs.of, low.predicates))
+            name = self.add(f"prefilter {read.name}", (name,), READING, does, cost)
+        known_queries: dict[str, LowQuery] = {q.name: q for q in (*low.inner, *low.queries)}
 
-    def low_operators(self, read: SourceRead, above: str) -> Iterator[Operator]:
-        """Selections, then groups: parents in an aggregate tree come before their children."""
-        assert read.low is not None
-        waiting: list[LowQuery] = [*read.low.inner, *read.low.queries]
-        listed: set[str] = set()
-        while waiting:
-            ready = [q for q in waiting if parent_of(q) is None or parent_of(q) in listed]
-            assert ready, "an aggregate tree has a root"
-            for query in ready:
-                yield self.low_operator(query, above, read)
-                listed.add(query.name)
-            waiting = [query for query in waiting if query.name not in listed]
+        def depth(query: LowQuery) -> int:
+            """Parents in an aggregate tree come before their children."""
+            parent = parent_of(query)
+            return 0 if parent is None else 1 + depth(known_queries[parent])
 
-    def low_operator(self, query: LowQuery, above: str, read: SourceRead) -> Operator:
+        for query in sorted(known_queries.values(), key=depth):
+            self.low_operator(query, name, read)
+
+    def low_operator(self, query: LowQuery, above: str, read: SourceRead) -> None:
         label = self.label(query.name, read)
         if isinstance(query, LowSelect):
-            exprs = (*query.rest, *(expr for _, expr in query.items))
-            cost = sum(map(self.costs.of, exprs))
-            return SelectTuples(f"select {label}", (above,), READING, query, cost_ns=cost)
-        if query.parent is not None:
+            bits = f"bits {', '.join(map(str, query.signature))}" if query.signature else "any bits"
+            does = f"{plural(len(query.items), 'column')} of tuples with {bits}"
+            cost = sum(map(self.costs.of, (*query.rest, *(expr for _, expr in query.items))))
+            self.add(f"select {label}", (above,), READING, does, cost)
+        elif query.parent is not None:
             parent = f"group {self.label(query.parent, read)}"
-            return TreeEdge(f"group {label}", (parent,), READING, query)
-        cost = self.group_ns(query)
-        return GroupTuples(f"group {label}", (above,), READING, query, cost_ns=cost)
+            self.add(f"group {label}", (parent,), READING, f"{by_keys(query)}, of groups")
+        else:
+            self.add(f"group {label}", (above,), READING, by_keys(query), self.group_ns(query))
 
     def group_ns(self, query: LowAggregate) -> float:
         """The time to find the group of a tuple and to update each slot."""
@@ -143,29 +139,28 @@ class Listing:
 
     # ---- behind the exchange
 
-    def merging(self) -> Iterator[Operator]:
+    def merging(self) -> None:
         for number, output in enumerate(self.job.low):
+            name = output.name
             if output.windows is not None:
-                below = self.ends[output.windows.stream]
-                name = f"windows {output.name}"
-                self.ends[output.name] = (name,)
-                yield AssembleWindows(name, below, MERGING, output.windows)
+                self.windows(name, output.windows, self.ends[output.windows.stream], MERGING)
             elif output.groups is not None:
-                sources = self.low_names[output.name]
-                target = self.job.deliveries.targets.get(number)
-                exchange = Exchange(f"exchange {output.name}", sources, READING, by(target))
-                yield exchange
-                name = f"merge {output.name}"
-                self.ends[output.name] = (name,)
-                yield MergeGroups(name, (exchange.name, *sources), MERGING, output.groups)
+                sources = self.low_names[name]
+                met = (
+                    f"partial groups, by hash of {meeting(self.job.deliveries.targets.get(number))}"
+                )
+                exchange = self.add(f"exchange {name}", sources, READING, met)
+                keys = f"by {', '.join(f.name for f in output.groups.keys)}"
+                merged = self.add(f"merge {name}", (exchange, *sources), MERGING, keys)
+                self.ends[name] = (merged,)
+
+    def windows(
+        self, name: str, windows: Windows, below: tuple[str, ...], places: tuple[Placement, ...]
+    ) -> None:
+        does = f"range {windows.window.range}, slide {windows.window.slide}"
+        self.ends[name] = (self.add(f"windows {name}", below, places, does),)
 
     # ---- rows that tasks finish
-
-    def finished(self) -> Iterator[Operator]:
-        for direct in self.job.deliveries.direct.values():
-            yield from self.pipeline(direct, self.finishing[direct.program.stream])
-        for query, joining in self.job.deliveries.joined.items():
-            yield from self.joining(query, joining)
 
     @cached_property
     def finishing(self) -> dict[str, tuple[Placement, ...]]:
@@ -178,34 +173,35 @@ class Listing:
                 found[output.name] = READING if output.groups is None else FINISHING
         return found
 
-    def pipeline(self, direct: Direct, places: tuple[Placement, ...]) -> Iterator[Operator]:
-        below, query, whole = self.ends[direct.program.stream], direct.query, direct.program.whole
-        yield RunPipeline(f"pipeline {query}", below, places, direct.program)
-        self.ends[query] = (f"pipeline {query}",)
-        match whole:
-            case Top():
-                yield RankRows(f"rank {query}", self.ends[query], places, whole)
-                self.ends[query] = (f"rank {query}",)
-            case Regroup():
-                yield RegroupRows(f"regroup {query}", self.ends[query], places, whole)
-                self.ends[query] = (f"regroup {query}",)
-            case None:
-                pass
-            case _:
-                assert_never(whole)
+    def pipeline(self, direct: Direct, places: tuple[Placement, ...]) -> None:
+        query, program = direct.query, direct.program
+        end = self.add(f"pipeline {query}", self.ends[program.stream], places, steps_text(program))
+        match program.whole:
+            case Top(per=per, limit=limit):
+                does = f"the first {limit} per {', '.join(per) or 'stream'}"
+                end = self.add(f"rank {query}", (end,), places, does)
+            case Regroup() as regroup:
+                end = self.add(f"regroup {query}", (end,), places, by_keys(regroup))
+        self.ends[query] = (end,)
 
-    def joining(self, query: str, joining: Joining) -> Iterator[Operator]:
-        streams = dict.fromkeys(side.program.stream for side in joining.pairing.sides)
-        below = tuple(name for stream in streams for name in self.ends[stream])
-        join = JoinGroups(f"join {query}", below, FINISHING, joining.pairing)
-        yield join
-        yield JoinLeftovers(f"leftovers {query}", (join.name,), LEFTOVERS, joining.rest)
-        self.ends |= {rest_name(query, side): (join.name,) for side in (0, 1)}
-        self.ends[query] = (f"leftovers {query}",)
+    def joining(self, query: str, pairing: TaskJoin) -> None:
+        streams = dict.fromkeys(side.program.stream for side in pairing.sides)
+        below = (name for stream in streams for name in self.ends[stream])
+        join = self.join(query, pairing, below, FINISHING)
+        does = "rows of epochs that no task has alone"
+        left = self.add(f"leftovers {query}", (join,), LEFTOVERS, does)
+        self.ends |= {rest_name(query, side): (join,) for side in (0, 1)}
+        self.ends[query] = (left,)
+
+    def join(
+        self, query: str, join: TaskJoin, below: Iterable[str], places: tuple[Placement, ...]
+    ) -> str:
+        pairs = " AND ".join(f"{show_expr(a)} = {show_expr(b)}" for a, b in join.equalities)
+        return self.add(f"join {query}", below, places, f"{join.kind} on {pairs}")
 
     # ---- Spark
 
-    def relations(self) -> Iterator[Operator]:
+    def relations(self) -> None:
         """The streams that no task finishes, and that an output or another such stream reads."""
         finished = self.job.deliveries.fields
         read = {output.stream for output in self.job.outputs}
@@ -214,19 +210,19 @@ class Listing:
             if stage.name in read and stage.name not in finished:
                 listed.append(stage)
                 read |= {one.stream for one in reads(stage.rel)}
-        yield from map(self.relation, reversed(listed))
+        for stage in reversed(listed):
+            self.relation(stage)
 
-    def relation(self, stage: StreamStage) -> Operator:
+    def relation(self, stage: StreamStage) -> None:
         scanned = (i for rel in walk(stage.rel) if isinstance(rel, Scan) for i in rel.interfaces)
         streams = (read.stream for read in reads(stage.rel))
         # A low-level stream may come from tasks, and for other sources from Spark.
         read = (*scanned, *streams, stage.name)
         below = dict.fromkeys(end for name in read for end in self.ends.get(name, ()))
-        name = f"relation {stage.name}"
-        self.ends[stage.name] = (name,)
-        return ComputeRelation(name, tuple(below), IN_SPARK, stage.rel, stage.keep)
+        does = "computed once, kept" if stage.keep else "computed"
+        self.ends[stage.name] = (self.add(f"relation {stage.name}", below, IN_SPARK, does),)
 
-    def written(self) -> Iterator[Operator]:
+    def written(self) -> None:
         direct, joined = self.job.deliveries.direct, self.job.deliveries.joined
         for output in self.job.outputs:
             query, places = output.stream, IN_SPARK
@@ -234,18 +230,32 @@ class Listing:
                 places = self.finishing[direct[query].program.stream]
             elif query in joined:
                 places = (*FINISHING, "spark")
-            below = self.ends[query]
-            yield WriteRows(
-                f"write {query}", below, places, query, len(output.columns), output.order
-            )
+            self.write(output, len(output.columns), places)
+
+    def write(self, output: Output, columns: int, places: tuple[Placement, ...]) -> None:
+        order = f", in order of {order_in_words(output.order)}" if output.order else ""
+        does = plural(columns, "column") + order
+        self.add(f"write {output.stream}", self.ends[output.stream], places, does)
 
 
 def parent_of(query: LowQuery) -> str | None:
     return query.parent if isinstance(query, LowAggregate) else None
 
 
-def by(target: Target | None) -> Meeting:
-    """The property that brings partial groups together; see `Target`."""
+def meeting(target: Target | None) -> str:
+    """The property that brings partial groups together in one task; see `Target`."""
     if target is not None and target.feeds:
         return "keys without the slice"
     return "epoch" if target is not None and target.by_epoch else "keys"
+
+
+def by_keys(grouping: LowAggregate | Regroup) -> str:
+    names = ", ".join(name for name, _ in grouping.keys) or "nothing"
+    return f"by {names}: {plural(len(grouping.slots), 'slot')}"
+
+
+def steps_text(pipeline: RowPipeline) -> str:
+    """The steps of a row pipeline; steps after a rank or another aggregation come last."""
+    steps = (*pipeline.steps, *pipeline.after)
+    conditions = [show_expr(step.predicate) for step in steps if isinstance(step, Keep)]
+    return f"keep {' AND '.join(conditions)}, project" if conditions else "project"

@@ -11,31 +11,29 @@ from dataclasses import replace
 
 from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.optimize.driver import apply_below
-from terascope.physical.draft import JobDraft, SharedTables
+from terascope.physical.draft import JobDraft
 from terascope.physical.rules.merged_groups import assume_merged, merged_jointly, tidy
 from terascope.physical.rules.share_tables import low_output
 from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
-from terascope.plan.rel import Aggregate, Rel
+from terascope.plan.rel import Aggregate, Project, Read, Rel, inputs, with_inputs
 
 
 def place_high_parts(draft: JobDraft) -> JobDraft:
     """Before: Aggregate by a: sum(cnt) (Read low)      After: Project a, cnt (Read low)"""
     rels = {stream.name: stream.rel for stream in draft.whole}
-    if not draft.asked.is_native or draft.shared is None:
-        return replace(draft, above=rels, rels=rels)
-    high, assembly, merged = merged_above(draft, draft.shared)
+    if not draft.is_native:
+        return replace(draft, above=rels, trees=rels)
+    high, assembly, merged = merged_above(draft)
     both = [low_output(stream) for stream in draft.hosted if stream.name in draft.in_spark]
     low = (
         *(replace(o, merged_above=o.name in merged) for o in (*draft.low, *both)),
         *assembly.made.values(),
     )
-    return replace(draft, above=high, low=low, rels=rels | assembly.trees)
+    return replace(draft, above=high, low=low, trees=rels | assembly.trees)
 
 
-def merged_above(
-    draft: JobDraft, shared: SharedTables
-) -> tuple[dict[str, Rel], Assembly, frozenset[str]]:
+def merged_above(draft: JobDraft) -> tuple[dict[str, Rel], Assembly, frozenset[str]]:
     """The high parts, their streams of windows, and the streams whose groups are merged above.
 
     Groups of a stream that both the tasks and Spark emit are merged above. So are groups that Spark
@@ -44,27 +42,34 @@ def merged_above(
     both = {stream.name for stream in draft.hosted} & draft.in_spark.keys()
     partial = both | {name for name, rel in draft.in_spark.items() if has_ranges(rel)}
     keys = {name: key for name, key in draft.split.low_keys.items() if name not in partial}
-    high, assembly = over_groups(draft, shared, keys)
+    high, assembly = over_groups(draft, keys)
     merged = merged_jointly(high.values())
     if merged & keys.keys():  # then all who read such a stream merge its groups
         left = {name: key for name, key in keys.items() if name not in merged}
-        high, assembly = over_groups(draft, shared, left)
+        high, assembly = over_groups(draft, left)
     return high, assembly, merged
 
 
 def over_groups(
-    draft: JobDraft, shared: SharedTables, keys: Mapping[str, tuple[str, ...]]
+    draft: JobDraft, keys: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Rel], Assembly]:
     """The high parts over low-level streams of which each group, by these keys, is one row."""
     lowest = {stream.name for stream in draft.split.low}
     made = {
-        stream.name: apply_below(shared.read(assume_merged(stream.rel, keys)), tidy)
+        stream.name: apply_below(over_views(assume_merged(stream.rel, keys), draft.views), tidy)
         for stream in draft.whole
         if stream.name not in lowest
     }
-    low = {} if draft.asked.is_live else {output.name: output for output in draft.low}
+    low = {} if draft.is_live else {output.name: output for output in draft.low}
     assembly = Assembly(low, Names({stream.name for stream in draft.whole}))
     return assembly.over_windows(made), assembly
+
+
+def over_views(rel: Rel, views: Mapping[str, Project]) -> Rel:
+    """The same relation over the streams that have tables."""
+    if isinstance(rel, Read):
+        return views.get(rel.stream, rel)
+    return with_inputs(rel, tuple(over_views(part, views) for part in inputs(rel)))
 
 
 def has_ranges(rel: Rel) -> bool:

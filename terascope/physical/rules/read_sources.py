@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
-from terascope.connectors.registry import Interface
+from terascope.connectors.registry import Interface, versioned
 from terascope.diagnostic import SourceError
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.physical.draft import JobDraft
@@ -20,7 +20,6 @@ from terascope.physical.job import SourceRead
 from terascope.physical.rules.low_planner import common_edge, membership
 from terascope.plan.build import TRUE, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, conjuncts, substitute
-from terascope.plan.plan import Stream
 from terascope.plan.rel import Filter, Rel, Scan, inputs
 from terascope.types import Type
 
@@ -34,25 +33,20 @@ ScanUse = tuple[Scan, Expr]
 
 def read_sources(draft: JobDraft) -> JobDraft:
     """Before: scans in many streams      After: one read for each source."""
-    asked = draft.asked
     uses = [use for stream in draft.whole for use in scan_uses(stream.rel)]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})
-    bound = tuple(asked.interfaces[n] for n in names)
+    bound = [draft.interfaces[n] for n in names]
     packets = [i for i in bound if i.is_packets]
     groups = [(PACKETS, packets)] if packets else []
     groups += [(i.name, [i]) for i in bound if not i.is_packets]
-    edge = common_edge([stream.rel for stream in low_streams(draft)])
-    found = tuple(
-        source_read(name, members, uses, asked.splits(members, edge), edge, asked.arrival_ns)
-        for name, members in groups
-    )
-    return replace(draft, reads=found, bound=bound)
-
-
-def low_streams(draft: JobDraft) -> list[Stream]:
-    """The low-level streams of a split plan."""
-    names = {stream.name for stream in draft.split.low}
-    return [stream for stream in draft.whole if stream.name in names]
+    edge = common_edge([stream.rel for stream in draft.low_streams])
+    found = []
+    for name, members in groups:
+        splits = None
+        if draft.split_bytes is not None:
+            splits = versioned(draft.splits_of(members, edge, draft.split_bytes))
+        found.append(source_read(name, members, uses, splits, edge, draft.arrival_ns))
+    return replace(draft, reads=tuple(found))
 
 
 def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:

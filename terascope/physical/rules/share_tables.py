@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from terascope.functions.slots import COUNT
 from terascope.kernels.tables.slots import MOST_SLOTS
-from terascope.physical.draft import JobDraft, SharedTables
+from terascope.physical.draft import JobDraft
 from terascope.physical.job import LowOutput, SourceRead
 from terascope.physical.low_plan import AdmissionPredicate, LowAggregate, Queries, Slot
 from terascope.physical.rules.low_planner import low_groups
@@ -49,18 +49,26 @@ SEEN: Final = "#seen"
 
 def share_tables(draft: JobDraft) -> JobDraft:
     """Before: a table for each aggregation      After: one for those with the same keys."""
-    if not draft.asked.is_native:
+    if not draft.is_native:
         return draft
     # What else a stream could share is found while it runs.
-    measured = Measured(None) if draft.asked.is_live else draft.measured
+    measured = Measured(None) if draft.is_live else draft.measured
     outputs = [low_output(stream) for stream in draft.hosted]
-    shared = tables_shared(
-        draft.reads,
-        [output for output in outputs if output.name not in draft.in_spark],
-        pays_to_share(draft.asked.config.share_tables, measured, draft.reads),
+    low = [output for output in outputs if output.name not in draft.in_spark]
+    queries = aggregations(draft.reads)
+    tables = tables_of(
+        [(output, queries.get(output.name, {})) for output in low],
+        pays_to_share(draft.config.share_tables, measured, draft.reads),
         measured.size,
     )
-    return replace(draft, unshared=draft.reads, reads=shared.reads, low=shared.low, shared=shared)
+    several = {name: t for t in tables if len(t.members) > 1 for name in t.members}
+    views = {o.name: t.view(o.name) for o in low if (t := several.get(o.name))}
+    gone = {name for name, table in several.items() if table.output.name != name}
+    left = tuple(
+        several[o.name].shared_output if o.name in several else o for o in low if o.name not in gone
+    )
+    reads = tuple(with_tables(read, several, gone) for read in draft.reads)
+    return replace(draft, unshared=draft.reads, reads=reads, low=left, views=views)
 
 
 def pays_to_share(mode: str, measured: Measured, reads: Sequence[SourceRead]) -> PaysToShare:
@@ -187,25 +195,6 @@ def free_name(name: str, used: set[str]) -> str:
     while f"{name}#{number}" in used:
         number += 1
     return f"{name}#{number}"
-
-
-def tables_shared(
-    reads: Sequence[SourceRead],
-    low: Sequence[LowOutput],
-    pays_to_share: PaysToShare = never,
-    size: Size = unknown,
-) -> SharedTables:
-    queries = aggregations(reads)
-    tables = tables_of(
-        [(output, queries.get(output.name, {})) for output in low], pays_to_share, size
-    )
-    several = {name: t for t in tables if len(t.members) > 1 for name in t.members}
-    views = {o.name: t.view(o.name) for o in low if (t := several.get(o.name))}
-    gone = {name for name, table in several.items() if table.output.name != name}
-    left = tuple(
-        several[o.name].shared_output if o.name in several else o for o in low if o.name not in gone
-    )
-    return SharedTables(tuple(with_tables(read, several, gone) for read in reads), left, views)
 
 
 @dataclass

@@ -11,9 +11,15 @@ from terascope.physical.split.split_plan import split_plan
 
 def split_queries(draft: JobDraft) -> JobDraft:
     """Before: a Plan      After: its low-level streams, and queries over these."""
-    asked, config = draft.asked, draft.asked.config
+    config, prospect = draft.config, draft.prospect
     split = split_plan(
-        asked.plan, host_of(config), costs_of(config), asked.is_live, config.share_windows,
-        tumbling_apart=not asked.samples, in_force=asked.in_force, decided=draft.decided,
-    )  # fmt: skip
+        draft.plan,
+        host_of(config),
+        costs_of(config),
+        draft.is_live,
+        config.share_windows,
+        tumbling_apart=prospect is not None and not prospect.pays,
+        in_force=draft.in_force,
+        decided=draft.decided,
+    )
     return replace(draft, made=split)
