@@ -27,8 +27,8 @@ from terascope.physical.row_pipeline import (
     Regroup,
     RowPipeline,
     Top,
-    extended,
     is_computable,
+    kept,
     regrouped,
     stepped,
     with_values,
@@ -98,7 +98,7 @@ def arrow_operator(rel: Rel, parameters: Parameters, compiled: bool = True) -> O
         case Lookup():
             return lambda _: batch_of(read_watch_list(rel).to_batches(), rel.fields)
         case Filter() | Project():
-            program = stepped(rel, NO_STEPS, parameters)
+            program = stepped((rel,), NO_STEPS, parameters)
             return None if program is None else lambda given: run_steps(program.steps, given[0])
         case Rank():
             return rank_operator(rel, parameters)
@@ -168,7 +168,7 @@ def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
     after: RowPipeline | None = NO_STEPS
     if rel.residual is not None:  # an outer row that fails it has no partner
         inner = rel.kind == "inner"
-        after = extended(after, [rel.residual], parameters, None) if inner else None
+        after = kept(after, rel.residual, parameters) if inner else None
     if after is None:
         return None
     steps = after.steps

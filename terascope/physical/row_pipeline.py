@@ -121,62 +121,68 @@ def row_pipeline(
 
     `trees`: the other relations above the low level, which the query may read.
     """
-    below = row_source(rel, trees)
-    if below is not None:
-        return stepped(rel, row_pipeline(below, trees, parameters), parameters)
-    match rel:
+    chain, bottom = row_chain(rel, trees)
+    match bottom:
         case Read(stream=stream):
-            return RowPipeline(stream, ())
+            below: RowPipeline | None = RowPipeline(stream, ())
         case Rank(source, per, order, limit):
-            return ranked(row_pipeline(source, trees, parameters), per, order, limit, parameters)
+            below = ranked(row_pipeline(source, trees, parameters), per, order, limit, parameters)
         case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
-            return regrouped(row_pipeline(source, trees, parameters), keys, aggs, parameters)
+            below = regrouped(row_pipeline(source, trees, parameters), keys, aggs, parameters)
         case _:
             return None
+    return stepped(chain, below, parameters)
 
 
-def row_source(rel: Rel, relations: Mapping[str, Rel]) -> Rel | None:
-    """The input of an operator that processes one row at a time: a filter, a projection, a rank
-    without a limit, or the reading of one of some named relations. None for any other operator.
+def row_chain(
+    rel: Rel, relations: Mapping[str, Rel], until: Rel | None = None
+) -> tuple[list[Rel], Rel]:
+    """The operators at the top of a relation that process one row at a time, the topmost first, and
+    the relation below them: filters, projections, ranks without a limit, and the reading of one of
+    some named relations. `until`: where the chain ends at the latest.
     """
-    match rel:
-        case Read(stream=stream):
-            return relations.get(stream)
-        case Filter(source=source) | Project(source=source) | Rank(source=source, limit=None):
-            return source
-        case _:
-            return None
+    chain: list[Rel] = []
+    while rel != until:
+        match rel:
+            case Read(stream=stream) if stream in relations:
+                source = relations[stream]
+            case Filter(source=source) | Project(source=source) | Rank(source=source, limit=None):
+                pass
+            case _:
+                break
+        chain.append(rel)
+        rel = source
+    return chain, rel
 
 
 def stepped(
-    rel: Rel, below: RowPipeline | None, parameters: Mapping[str, Value]
+    chain: Sequence[Rel], below: RowPipeline | None, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
-    """A pipeline with one more row-at-a-time operator: a condition or a projection. Any other such
-    operator, such as a rank without a limit, changes no row.
+    """A pipeline with a step for each condition and projection of a chain; its other operators,
+    such as a rank without a limit, change no row. None where the kernels have no form for a step.
     """
-    match rel:
-        case Filter(predicate=predicate):
-            return extended(below, [predicate], parameters, None)
-        case Project(items=items):
-            names = [name for name, _ in items]
-            return extended(below, [expr for _, expr in items], parameters, names)
-        case _:
-            return below
+    for rel in reversed(chain):
+        match rel:
+            case Filter(predicate=predicate):
+                below = kept(below, predicate, parameters)
+            case Project(items=items):
+                computed = tuple((name, bound(expr, parameters)) for name, expr in items)
+                if below is None or not all(is_computable(expr) for _, expr in computed):
+                    return None
+                below = below.extended(Compute(computed))
+    return below
 
 
-def extended(
-    below: RowPipeline | None,
-    expressions: list[Expr],
-    parameters: Mapping[str, Value],
-    names: list[str] | None,
+def kept(
+    below: RowPipeline | None, predicate: Expr, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
-    if below is None:
-        return None
-    bound = [simpler_tests(with_values(expr, parameters)) for expr in expressions]
-    if not all(is_computable(e) for e in bound):
-        return None
-    step = Keep(bound[0]) if names is None else Compute(tuple(zip(names, bound, strict=True)))
-    return below.extended(step)
+    """A pipeline with one more condition."""
+    test = bound(predicate, parameters)
+    return None if below is None or not is_computable(test) else below.extended(Keep(test))
+
+
+def bound(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
+    return simpler_tests(with_values(expr, parameters))
 
 
 def ranked(

@@ -20,12 +20,12 @@ from terascope.physical.delivery import Joining, Side, TaskJoin, can_match, rest
 from terascope.physical.job import Job, Output
 from terascope.physical.row_pipeline import (
     RowPipeline,
-    extended,
     is_computable,
+    kept,
     origin,
     picking,
+    row_chain,
     row_pipeline,
-    row_source,
     stepped,
     with_values,
 )
@@ -47,12 +47,10 @@ def joinings(job: Job, direct: Collection[str], sorted_later: bool) -> dict[str,
 def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joining | None:
     trees = {stage.name: stage.rel for stage in job.streams}
     rel = trees[output.stream]
-    chain = chain_above_join(rel, trees)
-    if chain is None:
+    chain, join = row_chain(rel, trees)
+    if not isinstance(join, Join):
         return None
-    join = chain[-1]
-    assert isinstance(join, Join)
-    after = steps_above(chain[:-1], join, job.parameters)
+    after = steps_above(chain, join, job.parameters)
     sides = sides_of(join, job, trees, number)
     if after is None or sides is None:
         return None
@@ -85,19 +83,10 @@ def joining(job: Job, output: Output, sorted_later: bool, number: int) -> Joinin
         Read(rest_name(output.stream, i), side.fields) for i, side in enumerate((left, right))
     )
     rest: Rel = with_inputs(join, inputs)
-    for above in reversed(chain[:-1]):
-        rest = with_inputs(above, (rest,))
+    for above in reversed(chain):
+        if not isinstance(above, Read):
+            rest = with_inputs(above, (rest,))
     return Joining(pairing, rest)
-
-
-def chain_above_join(rel: Rel, trees: Mapping[str, Rel]) -> list[Rel] | None:
-    """The filters and projections above a join, down to the join."""
-    chain: list[Rel] = []
-    while (source := row_source(rel, trees)) is not None:
-        if not isinstance(rel, Read):
-            chain.append(rel)
-        rel = source
-    return [*chain, rel] if isinstance(rel, Join) else None
 
 
 def steps_above(
@@ -110,10 +99,8 @@ def steps_above(
     if join.residual is not None:
         if join.kind != "inner":
             return None
-        program = extended(program, [join.residual], parameters, None)
-    for rel in reversed(chain):
-        program = stepped(rel, program, parameters)
-    return program
+        program = kept(program, join.residual, parameters)
+    return stepped(chain, program, parameters)
 
 
 def sides_of(

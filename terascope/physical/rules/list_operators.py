@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import assert_never
 
 from terascope.analysis.costs import Costs
 from terascope.physical.delivery import Direct, Target, TaskJoin, rest_name
@@ -182,6 +183,10 @@ class Listing:
                 end = self.add(f"rank {query}", (end,), places, does)
             case Regroup() as regroup:
                 end = self.add(f"regroup {query}", (end,), places, by_keys(regroup))
+            case None:
+                pass
+            case _:
+                assert_never(program.whole)
         self.ends[query] = (end,)
 
     def joining(self, query: str, pairing: TaskJoin) -> None:

@@ -15,7 +15,6 @@ from terascope.plan.build import conjunction
 from terascope.plan.expr import AggCall, Col, Expr, columns_of, transform
 from terascope.plan.rel import (
     Aggregate,
-    Field,
     Filter,
     Named,
     NamedAgg,
@@ -48,13 +47,22 @@ class Names:
 
 @dataclass
 class LowDraft:
-    """A low-level stream under construction: conditions on the tuples of one scan."""
+    """A low-level stream under construction: conditions on the tuples of one scan, and the columns
+    of a selection, or the keys and sub-aggregates of an aggregation.
+    """
 
     name: str
     scan: Scan
     conditions: tuple[Expr, ...]
+    grouped: bool
+    """Whether it is an aggregation."""
+    sorted: bool = False
+    """The keys in an order that does not depend on which query came first."""
     names: Names = field(default_factory=Names)
     sources: dict[str, SourceField] = field(default_factory=dict)
+    columns: dict[Expr, str] = field(default_factory=dict)
+    """The columns of a selection, or the keys of an aggregation."""
+    aggs: dict[AggCall, str] = field(default_factory=dict)
 
     def join(self, scan: Scan) -> bool:
         """Read the columns of another scan as well; False when equal names mean other columns."""
@@ -65,77 +73,45 @@ class LowDraft:
         return True
 
     @property
-    def source(self) -> Rel:
-        """The scan with its columns so far, and the filter on it."""
-        scan = replace(self.scan, columns=tuple(self.sources.values()))
-        return Filter(scan, conjunction(self.conditions)) if self.conditions else scan
-
-    @property
-    def rel(self) -> Rel:
-        return self.source
-
-    @property
-    def read(self) -> Read:
-        """The relation by which a query reads this stream, with the columns it has so far."""
-        return Read(self.name, self.fields)
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return self.rel.fields
-
-
-@dataclass
-class SelectionDraft(LowDraft):
-    columns: dict[Expr, str] = field(default_factory=dict)
-
-    @property
-    def rel(self) -> Project:
-        return Project(self.source, tuple((name, expr) for expr, name in self.columns.items()))
-
-    def column(self, expr: Expr, wanted: str) -> Col:
-        """The column that holds an expression over the scan."""
-        if expr not in self.columns:
-            # A column of the source keeps its name, hidden ones above all.
-            name = expr.name if isinstance(expr, Col) else plain_name(wanted)
-            self.columns[expr] = self.names.take(name)
-        return Col(self.columns[expr], expr.type)
-
-    def carried(self, expr: Expr) -> Expr:
-        """The expression over columns that the stream carries."""
-        return transform(expr, lambda e: self.column(e, e.name) if isinstance(e, Col) else e)
-
-
-@dataclass
-class AggregationDraft(LowDraft):
-    keys: dict[Expr, str] = field(default_factory=dict)
-    aggs: dict[AggCall, str] = field(default_factory=dict)
-    sorted: bool = False
-    """The keys in an order that does not depend on which query came first."""
-
-    @property
-    def named_keys(self) -> tuple[Named, ...]:
-        keys = tuple((name, expr) for expr, name in self.keys.items())
+    def named_columns(self) -> tuple[Named, ...]:
+        columns = [(name, expr) for expr, name in self.columns.items()]
         if self.sorted:
-            keys = tuple(sorted(keys, key=lambda key: show_expr(key[1])))
-        return keys
+            columns.sort(key=lambda column: show_expr(column[1]))
+        return tuple(columns)
 
     @property
     def named_aggs(self) -> tuple[NamedAgg, ...]:
         return tuple((name, call) for call, name in self.aggs.items())
 
     @property
-    def rel(self) -> Aggregate:
-        return Aggregate(self.source, self.named_keys, self.named_aggs)
+    def rel(self) -> Rel:
+        """The stream over the scan with its columns so far."""
+        source: Rel = replace(self.scan, columns=tuple(self.sources.values()))
+        if self.conditions:
+            source = Filter(source, conjunction(self.conditions))
+        if self.grouped:
+            return Aggregate(source, self.named_columns, self.named_aggs)
+        return Project(source, self.named_columns)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return aggregation_fields(self.named_keys, self.named_aggs)
+    def read(self) -> Read:
+        """The relation by which a query reads this stream, with the columns it has so far."""
+        return Read(self.name, aggregation_fields(self.named_columns, self.named_aggs))
 
-    def key(self, expr: Expr, wanted: str) -> Col:
-        if expr not in self.keys:
-            name = expr.name if isinstance(expr, Col) else self.own_name(plain_name(wanted))
-            self.keys[expr] = self.names.take(name)
-        return Col(self.keys[expr], expr.type)
+    def column(self, expr: Expr, wanted: str) -> Col:
+        """The column, or the key, that holds an expression over the scan."""
+        if expr not in self.columns:
+            name = plain_name(wanted)
+            if isinstance(expr, Col):  # it keeps its name, hidden columns above all
+                name = expr.name
+            elif self.grouped:
+                name = self.own_name(name)
+            self.columns[expr] = self.names.take(name)
+        return Col(self.columns[expr], expr.type)
+
+    def carried(self, expr: Expr) -> Expr:
+        """The expression over columns that the stream carries."""
+        return transform(expr, lambda e: self.column(e, e.name) if isinstance(e, Col) else e)
 
     def sub_aggregate(self, call: AggCall) -> Col:
         if call not in self.aggs:
@@ -177,52 +153,32 @@ class Drafts:
     names: Names
     live: bool = False
     """Whether the set runs as a stream: its queries may change while groups are stored."""
-    made: list[SelectionDraft | AggregationDraft] = field(default_factory=list)
-    _alike: dict[object, list[SelectionDraft | AggregationDraft]] = field(default_factory=dict)
+    made: list[LowDraft] = field(default_factory=list)
+    _alike: dict[object, list[LowDraft]] = field(default_factory=dict)
     """The drafts with the same tuples and, for aggregations, the same keys."""
 
-    def selection(self, query: str, scan: Scan, conditions: Iterable[Expr]) -> SelectionDraft:
-        """The stream with these tuples; it is made when there is none yet."""
-        wanted = tuple(dict.fromkeys(conditions))
-        alike = self.with_tuples(scan, wanted)
-        for draft in alike:
-            if isinstance(draft, SelectionDraft) and draft.join(scan):
-                return draft
-        made = SelectionDraft(self.names.take(f"{query}_low"), scan, wanted)
-        made.join(scan)
-        self.made.append(made)
-        alike.append(made)
-        return made
-
-    def aggregation(
+    def stream(
         self,
         query: str,
         scan: Scan,
         conditions: Iterable[Expr],
-        keys: Iterable[Expr],
-        calls: Iterable[AggCall],
-        most_slots: int,
-    ) -> AggregationDraft:
-        """The stream with these groups that has room for the sub-aggregates."""
-        wanted, grouped, needed = tuple(dict.fromkeys(conditions)), frozenset(keys), set(calls)
-        alike = self.with_tuples(scan, wanted, grouped)
+        keys: Iterable[Expr] | None = None,
+        calls: Iterable[AggCall] = (),
+        most_slots: int = 0,
+    ) -> LowDraft:
+        """The selection of these tuples or, with keys, the aggregation of them that has room for
+        the sub-aggregates; it is made when there is none yet.
+        """
+        wanted, needed = tuple(dict.fromkeys(conditions)), set(calls)
+        grouped = None if keys is None else frozenset(keys)
+        alike = self._alike.setdefault((scan_key(scan), frozenset(wanted), grouped), [])
         for draft in alike:
-            if not isinstance(draft, AggregationDraft) or draft.keys.keys() != grouped:
-                continue
-            room = len(draft.aggs.keys() | needed) <= most_slots
-            if room and draft.join(scan):
+            if len(draft.aggs.keys() | needed) <= most_slots and draft.join(scan):
                 return draft
         name = self.names.take(f"{query}_low")
-        made = AggregationDraft(name, scan, wanted, sorted=self.live)
+        live_keys = self.live and grouped is not None
+        made = LowDraft(name, scan, wanted, grouped is not None, sorted=live_keys)
         made.join(scan)
         self.made.append(made)
         alike.append(made)
         return made
-
-    def with_tuples(
-        self, scan: Scan, conditions: tuple[Expr, ...], keys: frozenset[Expr] | None = None
-    ) -> list[SelectionDraft | AggregationDraft]:
-        """The selections of the tuples of a scan that meet some conditions, or the aggregations of
-        these tuples by some keys.
-        """
-        return self._alike.setdefault((scan_key(scan), frozenset(conditions), keys), [])

@@ -14,7 +14,7 @@ from terascope.analysis.costs import Costs
 from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST
 from terascope.physical.rules.low_planner import epoch_key
-from terascope.physical.split.drafts import AggregationDraft, Drafts, Names
+from terascope.physical.split.drafts import Drafts, LowDraft, Names
 from terascope.physical.split.host import Host, Refusal
 from terascope.physical.split.selection import Selection
 from terascope.physical.split.sub_aggregates import (
@@ -128,17 +128,24 @@ def split_aggregation(
     made = sub_aggregation(query, rel, keys, chosen, judge, drafts, live)
     if isinstance(made, NotSplit):
         return made
-    return high_part(rel, keys, made.splits, made.draft, made.columns)
+    high_keys = tuple((name, follows(expr, made.columns) or expr) for name, expr in keys)
+    return super_aggregation(rel, made.draft.read, high_keys, made)
 
 
 @dataclass(frozen=True)
 class SubAggregation:
     """The low part of an aggregation."""
 
-    draft: AggregationDraft
+    draft: LowDraft
     splits: list[SplitCall]
     columns: Mapping[Expr, Expr]
     """The columns of the low-level keys."""
+
+    def columns_of(self, split: SplitCall) -> list[Expr]:
+        """The columns of one of its aggregates."""
+        if split.subs:
+            return [self.draft.sub_aggregate(call) for sub in split.subs for call in sub.calls]
+        return [follows(arg, self.columns) or arg for arg in split.keyed]
 
 
 def sub_aggregation(
@@ -173,10 +180,10 @@ def sub_aggregation(
         reasons = ((f"GROUP BY {show_named(rel.keys)}", why),)
     if reasons:
         return NotSplit(reasons)
-    draft = drafts.aggregation(
+    draft = drafts.stream(
         query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
     )
-    columns = {expr: draft.key(expr, key_name(expr, keys)) for expr in groups}
+    columns = {expr: draft.column(expr, key_name(expr, keys)) for expr in groups}
     for sub in subs:
         draft.sub_aggregate(sub)
     return SubAggregation(draft, made, columns)
@@ -222,35 +229,21 @@ def against(
                 yield show_agg(call), reason
 
 
-def high_part(
-    rel: Aggregate,
-    keys: tuple[Named, ...],
-    splits: list[SplitCall],
-    draft: AggregationDraft,
-    groups: Mapping[Expr, Expr],
-) -> Rel:
-    """The super-aggregates over the low-level stream, and the values computed from them. `groups`:
-    the columns of the low-level keys.
-    """
-    high_keys = tuple((name, follows(expr, groups) or expr) for name, expr in keys)
-    return super_aggregation(rel, draft.read, high_keys, splits, draft, groups)
-
-
 def super_aggregation(
     rel: Aggregate,
     source: Rel,
     high_keys: tuple[Named, ...],
-    splits: list[SplitCall],
-    draft: AggregationDraft,
-    groups: Mapping[Expr, Expr],
+    low: SubAggregation,
 ) -> Rel:
-    """The aggregation over a relation with the columns of the low-level stream."""
+    """The super-aggregates over a relation with the columns of the low-level stream, and the values
+    computed from them.
+    """
     empty = rel.emit_empty is not None
     names = Names(set(rel.names))
     supers: dict[AggCall, str] = {}
     values: list[Named] = []
-    for (name, _), split in zip(rel.aggs, splits, strict=True):
-        calls = merged_again(split, low_columns(split, draft, groups))
+    for (name, _), split in zip(rel.aggs, low.splits, strict=True):
+        calls = merged_again(split, low.columns_of(split))
         plain = split.finish == FIRST and not (empty and split.of_nothing is not None)
         if plain and calls[0] not in supers:
             supers[calls[0]] = name
@@ -260,14 +253,6 @@ def super_aggregation(
     made = replace(rel, source=source, keys=high_keys, aggs=aggs)
     kept = tuple((name, Col(name, expr.type)) for name, expr in high_keys)
     return Project(made, (*kept, *values))
-
-
-def low_columns(
-    split: SplitCall, draft: AggregationDraft, groups: Mapping[Expr, Expr]
-) -> list[Expr]:
-    if split.subs:
-        return [draft.sub_aggregate(call) for sub in split.subs for call in sub.calls]
-    return [follows(arg, groups) or arg for arg in split.keyed]
 
 
 def named(call: AggCall, names: Names, supers: dict[AggCall, str]) -> str:

@@ -229,7 +229,7 @@ class Splitter:
             (low if reason is None else high).append(condition)
             if reason is not None:
                 self.keep_high(query, [(show_expr(condition), reason)])
-        draft = self.drafts.selection(query, chosen.scan, low)
+        draft = self.drafts.stream(query, chosen.scan, low)
         items: list[Named] = []
         for name, expr in chosen.items:
             if isinstance(expr, Col) or is_constant(expr):

@@ -25,7 +25,6 @@ from terascope.physical.split.split_aggregation import (
     NotSplit,
     Reason,
     SubAggregation,
-    low_columns,
     sub_aggregation,
     super_aggregation,
 )
@@ -179,7 +178,7 @@ def split_windowed(
     if source is None:
         return NotSplit(((f"columns {WSTART} and {WEND}", "the source has columns of that name"),))
     above = tuple((name, over_windows(expr, made, windowed)) for name, expr in keys)
-    return super_aggregation(rel, source, above, made.splits, made.draft, made.columns)
+    return super_aggregation(rel, source, above, made)
 
 
 def looking_at_windows(rel: Aggregate) -> Iterator[Reason]:
@@ -209,7 +208,7 @@ class SlicedGroups:
         """Keys beside the slice, and values, in an order that does not depend on the slices."""
         made, base = self.groups, unscaled(self.start)
         keys = [made.columns[expr] for expr in made.columns if expr != base]
-        values = [c for split in made.splits for c in low_columns(split, made.draft, made.columns)]
+        values = [c for split in made.splits for c in made.columns_of(split)]
         return [*keys, *values]
 
     def elements(self, names: Sequence[Expr]) -> Project:

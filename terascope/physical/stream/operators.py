@@ -99,8 +99,8 @@ class StreamListing(Listing):
             case WrittenByTasks(stream=number):
                 places = READING if self.plan.low[number].groups is None else OWNED_OR_CLOSING
                 self.pipeline(self.plan.deliveries.direct[query], places)
-            case RowPipelines(inputs=sources):
-                does = steps_text(sources[0].above)
+            case RowPipelines(above=above):
+                does = steps_text(above)
                 self.ends[query] = (self.add(f"pipeline {query}", below, CLOSING_OR_SPARK, does),)
             case StoredJoin(pairing=join):
                 self.ends[query] = (self.join(query, join, below, CLOSING_OR_SPARK),)

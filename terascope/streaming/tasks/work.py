@@ -25,8 +25,8 @@ from terascope.execute.rows.task_joins import joined
 from terascope.functions.base import Value
 from terascope.kernels.columns.batch import FinishedRows
 from terascope.physical.delivery import Side, Sink, TaskJoin
-from terascope.physical.row_pipeline import KeptOrder
-from terascope.physical.stream.row_pipelines import PipelineInput, RowPipelines
+from terascope.physical.row_pipeline import KeptOrder, RowPipeline
+from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 from terascope.streaming.context import Report
@@ -162,19 +162,19 @@ class DuePipelines:
 
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         made = [
-            self.due(one, batch)
-            for one, leaf in zip(self.pipelines.inputs, self.leaves, strict=True)
+            self.due(below, batch)
+            for below, leaf in zip(self.pipelines.inputs, self.leaves, strict=True)
             for batch in stored.batches(leaf)
         ]
         query = self.pipelines
         rows = in_order([rows for rows in made if rows], query.fields, query.order)
         yield report_part(query.query, query.fields, rows, sink)
 
-    def due(self, one: PipelineInput, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        rows = run_steps(one.below.steps, batch)
+    def due(self, below: RowPipeline, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        rows = run_steps(below.steps, batch)
         if self.range is not None and rows.num_rows:
             assert self.pipelines.value is not None
             values = FinishedRows(rows).column(self.pipelines.value)
             rows = rows.filter(self.range.has(values))
-        rows = run_steps(one.above.steps, rows) if rows.num_rows else rows
+        rows = run_steps(self.pipelines.above.steps, rows) if rows.num_rows else rows
         return rows if rows.num_rows else None
