@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -73,10 +73,6 @@ class Costs:
         through = max(THROUGH_PAYLOAD_NS, function.cost_ns)
         return float(through if function.payload_ns is None else function.payload_ns)
 
-    def with_cost(self, **given: float) -> Costs:
-        """The same costs, with changes for some functions."""
-        return replace(self, given={**self.given, **given})
-
 
 def payload_name(function: str) -> str:
     return function + PAYLOAD_MARK
@@ -113,8 +109,3 @@ def write_measured(
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(target)
     return target
-
-
-def machine_costs(given: Mapping[str, float] | None = None, budget_ns: float = BUDGET_NS) -> Costs:
-    """The costs on this machine, as far as they were measured."""
-    return Costs(dict(given or {}), read_measured(), budget_ns)

@@ -245,12 +245,9 @@ def emitted_orders(rel: Rel, orders: Orders) -> dict[str, Ordered]:
     return {name: order for name, order in orders.items() if names[name] in kept}
 
 
-def plan_orders(plan: Plan) -> dict[str, Orders]:
+def plan_orders(plan: Plan) -> Mapping[str, Orders]:
     """The ordered columns of every stream of a plan."""
-    known: dict[str, Orders] = {}
-    for stream in plan:
-        known[stream.name] = column_orders(stream.rel, known)
-    return known
+    return Trees.of_plan(plan).stream_orders
 
 
 @dataclass(frozen=True)
@@ -264,7 +261,7 @@ class Trees:
         return cls({stream.name: stream.rel for stream in plan}, plan.values)
 
     @cached_property
-    def _stream_orders(self) -> Mapping[str, Orders]:
+    def stream_orders(self) -> Mapping[str, Orders]:
         known: dict[str, Orders] = {}
         for name, rel in self.streams.items():
             known[name] = column_orders(rel, known)
@@ -272,7 +269,7 @@ class Trees:
 
     def orders(self, rel: Rel) -> Orders:
         """The ordered columns of a relation."""
-        return column_orders(rel, self._stream_orders)
+        return column_orders(rel, self.stream_orders)
 
     def slope(self, expr: Expr, rel: Rel) -> Slope:
         """The slope of an expression over `rel`."""

@@ -182,13 +182,10 @@ class RowBounds:
         self, join: Join, bound: JoinBound, value: Value, by_left: bool
     ) -> Iterator[RowBound]:
         """Rows of a band join by the time x of the left side, or y of the right side."""
-        from_x, from_y = self.band_ends(bound)
-        left = value if by_left else moved(value, -from_y, Trend.INCREASING)
-        right = moved(value, from_x, Trend.INCREASING) if by_left else value
+        # Rows not before a value: partners of x begin at x + low, partners of y at y - high.
+        assert bound.band is not None
+        low, high = bound.band
+        left = value if by_left else moved(value, -high, Trend.INCREASING)
+        right = moved(value, low, Trend.INCREASING) if by_left else value
         yield from self.of_expr(join.left, bound.left, left)
         yield from self.of_expr(join.right, bound.right, right)
-
-    def band_ends(self, bound: JoinBound) -> tuple[int | float, int | float]:
-        """Rows not before a value: partners of x begin at x + low, partners of y at y - high."""
-        assert bound.band is not None
-        return bound.band

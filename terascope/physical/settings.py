@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from terascope.analysis.costs import Costs
 from terascope.config import Config
 from terascope.kernels.tables.table_policies import Policy
 from terascope.physical.split.host import HOSTS, Host
-from terascope.physical.statistics.caches import cache_bytes
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for
 
@@ -25,6 +27,11 @@ MOST_SECONDS: Final = 0.5
 """The time limit of the sample of a source."""
 APART: Final = {"share_tables": "never", "share_trees": "never", "share_sample": "never"}
 """Every aggregation has a table of its own, and nothing is sampled."""
+
+
+CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+UNKNOWN: Final = 4 << 20
+"""The assumed bytes of the caches of a machine without a description."""
 
 
 def host_of(config: Config) -> Host:
@@ -57,3 +64,30 @@ def tree_accounting(config: Config) -> Accounting:
     if config.tree_leaves == "bounded":
         return accounting_for(TREE_TABLE, EXCHANGE, bounded_leaves=True)
     return accounting_for(TREE_TABLE)
+
+
+@cache
+def cache_bytes(folder: Path = CACHES) -> int:
+    """The largest data cache of a core, or its share of it: the tables next to a source should fit
+    into it.
+    """
+    found = [UNKNOWN] if not folder.is_dir() else []
+    for level in sorted(folder.glob("index*")):
+        try:
+            if (level / "type").read_text().strip() == "Instruction":
+                continue
+            total = 1024 * int((level / "size").read_text().strip().removesuffix("K"))
+            cores = len(cores_of((level / "shared_cpu_list").read_text().strip()))
+        except (OSError, ValueError):
+            continue
+        found.append(total // max(1, min(cores, os.cpu_count() or 1)))
+    return max(found, default=UNKNOWN)
+
+
+def cores_of(text: str) -> list[int]:
+    """The number of cores in a list such as `0-3,8`."""
+    cores: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cores += range(int(first), int(last or first) + 1)
+    return cores

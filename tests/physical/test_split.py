@@ -129,7 +129,7 @@ def test_an_aggregation_with_safe_keys_goes_low() -> None:
 def test_raising_one_cost_moves_just_that_predicate() -> None:
     before, after = (
         split_of(HOSTNAMES),
-        split_of(HOSTNAMES, costs=Costs().with_cost(str_match_start=801)),
+        split_of(HOSTNAMES, costs=Costs({"str_match_start": 801})),
     )
     assert "str_match_start" in shown(before, "hostnames_low")[1]
     assert (
@@ -141,7 +141,7 @@ def test_raising_one_cost_moves_just_that_predicate() -> None:
 
 
 def test_lowering_the_cost_of_the_regex_is_not_enough_where_the_kernels_do_not_know_it() -> None:
-    split = split_of(HOSTNAMES, costs=Costs().with_cost(str_extract_regex=10))
+    split = split_of(HOSTNAMES, costs=Costs({"str_extract_regex": 10}))
     assert [text for text, _ in kept_high(split)] == [REGEX]
     assert "kernels" in kept_high(split)[0][1]
 
@@ -149,7 +149,7 @@ def test_lowering_the_cost_of_the_regex_is_not_enough_where_the_kernels_do_not_k
 def test_a_host_with_regular_expressions_takes_all_of_it() -> None:
     """The dissertation's specialised hardware."""
     card = Host("regex_card")
-    cheap = Costs().with_cost(str_extract_regex=10)
+    cheap = Costs({"str_extract_regex": 10})
     assert kept_high(split_of(HOSTNAMES, card, cheap)) == []
     split = split_of(HOSTS, card, cheap)
     assert (kept_high(split), split.low[0].kind) == ([], "aggregation")
@@ -185,7 +185,7 @@ def test_the_budget_decides() -> None:
 
 
 def test_what_a_condition_above_may_guard_is_computed_behind_it() -> None:
-    costs = Costs().with_cost(str_match_start=1000)
+    costs = Costs({"str_match_start": 1000})
     split = flows(
         "QUERY q: SELECT time, len*len AS x FROM F WHERE str_match_start(s, 'a');", costs=costs
     )

@@ -10,7 +10,6 @@ bounded in time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.cardinality import estimate_rows
@@ -21,35 +20,28 @@ from terascope.plan.plan import Plan
 from terascope.plan.rel import Join, Project, Rel, inputs, with_inputs
 
 
-@dataclass(frozen=True)
-class JoinFacts:
-    """What is known of the streams below."""
-
-    orders: Mapping[str, Orders]
-    rows: Mapping[str, float]
-
-
 def order_joins(plan: Plan) -> Plan:
     """Reorder every tree of inner joins by estimated cardinality."""
     orders: dict[str, Orders] = {}
     rows: dict[str, float] = {}
     streams = []
     for stream in plan:
-        rel = reorder(stream.rel, JoinFacts(orders, rows))
+        rel = reorder(stream.rel, orders, rows)
         orders[stream.name] = column_orders(rel, orders)
         rows[stream.name] = estimate_rows(rel, rows)
         streams.append(stream.over(rel))
     return plan.of(streams)
 
 
-def reorder(rel: Rel, facts: JoinFacts) -> Rel:
+def reorder(rel: Rel, orders: Mapping[str, Orders], rows: Mapping[str, float]) -> Rel:
+    """`orders`, `rows`: the ordered columns and the estimated rows of the streams below."""
     leaves, conditions = flatten(rel)
     if len(leaves) >= 3:
-        ordered = [reorder(leaf, facts) for leaf in leaves]
-        made = greedy(ordered, conditions, facts)
+        ordered = [reorder(leaf, orders, rows) for leaf in leaves]
+        made = greedy(ordered, conditions, orders, rows)
         if made is not None:
             return restore_columns(rel, made)
-    parts = tuple(reorder(p, facts) for p in inputs(rel))
+    parts = tuple(reorder(p, orders, rows) for p in inputs(rel))
     return with_inputs(rel, parts)
 
 
@@ -65,13 +57,18 @@ def flatten(rel: Rel) -> tuple[list[Rel], list[Expr]]:
     return left + right, on_left + on_right + own
 
 
-def greedy(leaves: Sequence[Rel], conditions: Sequence[Expr], facts: JoinFacts) -> Rel | None:
+def greedy(
+    leaves: Sequence[Rel],
+    conditions: Sequence[Expr],
+    orders: Mapping[str, Orders],
+    rows: Mapping[str, float],
+) -> Rel | None:
     """Start with the smallest leaf; always add the smallest that is bounded with what is there."""
-    by_size = sorted(leaves, key=lambda r: estimate_rows(r, facts.rows))
+    by_size = sorted(leaves, key=lambda r: estimate_rows(r, rows))
     made, rest, pending = by_size[0], by_size[1:], list(conditions)
     while rest:
         for candidate in rest:
-            attempt = join_pair(made, candidate, pending, facts)
+            attempt = join_pair(made, candidate, pending, orders)
             if attempt is not None:
                 made, pending = attempt
                 rest.remove(candidate)
@@ -82,23 +79,19 @@ def greedy(leaves: Sequence[Rel], conditions: Sequence[Expr], facts: JoinFacts) 
 
 
 def join_pair(
-    left: Rel, right: Rel, pending: Sequence[Expr], facts: JoinFacts
+    left: Rel, right: Rel, pending: Sequence[Expr], orders: Mapping[str, Orders]
 ) -> tuple[Rel, list[Expr]] | None:
     """The join with every condition it can take, or None when it would be unbounded."""
     both = set(left.names) | set(right.names)
     taken = [c for c in pending if columns_of(c) <= both]
-    frame = Join(left, right, "inner", ())
     sides = frozenset(left.names), frozenset(right.names)
     pairs = [(c, equated_sides(c, *sides)) for c in taken]
     residual = [c for c, pair in pairs if pair is None]
-    join = replace(
-        frame,
-        equalities=tuple(pair for _, pair in pairs if pair is not None),
-        residual=conjunction(residual) if residual else None,
-    )
+    equalities = tuple(pair for _, pair in pairs if pair is not None)
+    join = Join(left, right, "inner", equalities, conjunction(residual) if residual else None)
     if not is_timeless(left) and not is_timeless(right):
-        on_left = column_orders(left, facts.orders)
-        on_right = column_orders(right, facts.orders)
+        on_left = column_orders(left, orders)
+        on_right = column_orders(right, orders)
         bound = join_bound(
             join,
             lambda e: expression_slope(e, on_left),

@@ -20,7 +20,6 @@ from terascope.plan.rel import (
     Join,
     Lookup,
     Merge,
-    NamedAgg,
     Project,
     Rank,
     Read,
@@ -57,13 +56,6 @@ def names_in(exprs: Iterable[Expr]) -> set[str]:
     return {n for e in exprs for n in columns_of(e)}
 
 
-def aggregate_needs(keys: Iterable[Expr], aggs: Iterable[NamedAgg]) -> set[str]:
-    needs = names_in(keys)
-    for _, agg in aggs:
-        needs |= names_in(agg.args) | set(agg.order)
-    return needs
-
-
 def narrow(rel: Rel, wanted: set[str], needed: dict[str, set[str]]) -> Rel:
     """The relation with at least the wanted columns, and no more than it must have."""
     match rel:
@@ -86,16 +78,13 @@ def narrow(rel: Rel, wanted: set[str], needed: dict[str, set[str]]) -> Rel:
             own = {WSTART, WEND} if elements else set()
             below = narrow(source, (wanted - {WSTART, WEND}) | own | {on}, needed)
             return with_inputs(rel, (below,))
-        case Aggregate(source=source, keys=keys, aggs=aggs):
-            kept_aggs = tuple((n, a) for n, a in aggs if n in wanted)
-            needs = aggregate_needs((e for _, e in keys), kept_aggs)
-            below = narrow(source, needs, needed)
-            return with_inputs(changed(rel, aggs=kept_aggs), (below,))
-        case Running(source=source, keys=keys, aggs=aggs, closing=closing):
-            asked = wanted | columns_of(closing)
-            kept_aggs = tuple((n, a) for n, a in aggs if n in asked)
-            needs = aggregate_needs((e for _, e in keys), kept_aggs)
-            below = narrow(source, needs, needed)
+        case Aggregate() | Running():
+            asked = wanted | (columns_of(rel.closing) if isinstance(rel, Running) else set())
+            kept_aggs = tuple((n, a) for n, a in rel.aggs if n in asked)
+            needs = names_in(e for _, e in rel.keys)
+            for _, agg in kept_aggs:
+                needs |= names_in(agg.args) | set(agg.order)
+            below = narrow(rel.source, needs, needed)
             return with_inputs(changed(rel, aggs=kept_aggs), (below,))
         case Rank(source=source, per=per, order=order):
             needs = wanted | set(per) | names_in(e for e, _ in order)

@@ -108,9 +108,12 @@ class LowSafety:
         )
 
 
-@dataclass(frozen=True)
-class NotSplit:
-    reasons: tuple[Reason, ...]
+class NotSplit(Exception):
+    """An aggregation stays in the high part, for these reasons."""
+
+    def __init__(self, *reasons: Reason) -> None:
+        super().__init__(*reasons)
+        self.reasons = reasons
 
 
 def split_aggregation(
@@ -120,14 +123,15 @@ def split_aggregation(
     judge: LowSafety,
     drafts: Drafts,
     live: bool = False,
-) -> Rel | NotSplit:
-    """The high part of an aggregation whose sub-aggregates move into the low part, or the reasons
-    against it. Sub-aggregates of a live source must close by epochs.
+) -> Rel:
+    """The high part of an aggregation whose sub-aggregates move into the low part. Sub-aggregates
+    of a live source must close by epochs.
+
+    Raises:
+        NotSplit: there are reasons against it.
     """
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     made = sub_aggregation(query, rel, keys, chosen, judge, drafts, live)
-    if isinstance(made, NotSplit):
-        return made
     high_keys = tuple((name, follows(expr, made.columns) or expr) for name, expr in keys)
     return super_aggregation(rel, made.draft.read, high_keys, made)
 
@@ -157,13 +161,16 @@ def sub_aggregation(
     drafts: Drafts,
     live: bool,
     finer: bool = False,
-) -> SubAggregation | NotSplit:
-    """The sub-aggregates of an aggregation by some keys over the scan, or the reasons against them.
-    `finer`: several low-level groups make up one requested group, whatever the keys are.
+) -> SubAggregation:
+    """The sub-aggregates of an aggregation by some keys over the scan. `finer`: several low-level
+    groups make up one requested group, whatever the keys are.
+
+    Raises:
+        NotSplit: there are reasons against it.
     """
+    text = f"GROUP BY {show_named(rel.keys)}"
     if not judge.host.aggregates:
-        text = f"GROUP BY {show_named(rel.keys)}"
-        return NotSplit(((text, f"host {judge.host.name} does not aggregate"),))
+        raise NotSplit((text, f"host {judge.host.name} does not aggregate"))
     calls = [over_scan(call, chosen, judge) for _, call in rel.aggs]
     own = fewest(expr for _, expr in keys)
     groups = fewest((*own, *(a for call in calls if depends_on_set(call) for a in call.args)))
@@ -171,15 +178,14 @@ def sub_aggregation(
     splits = [split_call(call, several) for call in calls]
     reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
     if live and epoch_key(chosen.scan, groups) is None:
-        text = f"GROUP BY {show_named(rel.keys)}"
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
     made = [split for split in splits if isinstance(split, SplitCall)]
     subs = [call for split in made for sub in split.subs for call in sub.calls]
     if not reasons and len(set(subs)) > judge.host.most_slots:
         why = f"{len(set(subs))} sub-aggregates; a table has room for {judge.host.most_slots}"
-        reasons = ((f"GROUP BY {show_named(rel.keys)}", why),)
+        reasons = ((text, why),)
     if reasons:
-        return NotSplit(reasons)
+        raise NotSplit(*reasons)
     draft = drafts.stream(
         query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
     )

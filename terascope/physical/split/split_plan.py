@@ -183,10 +183,10 @@ class Splitter:
                 return of_slices
             chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
-                made = split_aggregation(query, rel, chosen, self.judge, self.drafts, self.live)
-                if not isinstance(made, NotSplit):
-                    return made
-                self.keep_high(query, made.reasons)
+                try:
+                    return split_aggregation(query, rel, chosen, self.judge, self.drafts, self.live)
+                except NotSplit as refusal:
+                    self.keep_high(query, refusal.reasons)
         chosen = self.chosen(rel, self.transparent)
         if chosen is not None:
             return self.selection(query, chosen)
@@ -203,14 +203,14 @@ class Splitter:
         earlier = self.slicing.earlier(found, family)
         if vector is None and not earlier:
             return None
-        made = split_windowed(
-            query, rel, found, vector, self.judge, self.drafts, self.live, earlier
-        )
-        if isinstance(made, NotSplit):
+        try:
+            return split_windowed(
+                query, rel, found, vector, self.judge, self.drafts, self.live, earlier
+            )
+        except NotSplit as refusal:
             self.slicing.refuse(query, found, family)
-            self.keep_high(query, made.reasons)
+            self.keep_high(query, refusal.reasons)
             return None
-        return made
 
     def chosen(self, rel: Rel, views: Mapping[str, Rel], windows: bool = False) -> Selection | None:
         # The streams that a relation reads stand before it: whether they are views is known.

@@ -37,11 +37,11 @@ from terascope.plan.rel import (
     Aggregate,
     Filter,
     Merge,
+    PlanMistake,
     Project,
     Rel,
     Sliding,
     Window,
-    require,
 )
 from terascope.plan.show import show_agg, show_expr
 from terascope.sharing.slices import Periodic
@@ -140,19 +140,22 @@ def split_windowed(
     drafts: Drafts,
     live: bool,
     earlier: tuple[SliceVector | None, ...] = (),
-) -> Rel | NotSplit:
-    """The high part of an aggregation over windows whose slices are aggregated next to the source,
-    or the reasons against that. `earlier`: retired slices of the same windows, of tuples that were
-    read before. None instead of slices: groups by the key of a tumbling window.
+) -> Rel:
+    """The high part of an aggregation over windows whose slices are aggregated next to the source.
+    `earlier`: retired slices of the same windows, of tuples that were read before. None instead of
+    slices: groups by the key of a tumbling window.
+
+    Raises:
+        NotSplit: there are reasons against it.
     """
     chosen, time = windowed.chosen, windowed.time
     refused = tuple(looking_at_windows(rel))
     if refused:
-        return NotSplit(refused)
+        raise NotSplit(*refused)
     keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
     plain = tuple((n, e) for n, e in keys if not edges_in(e) and e != windowed.key)
 
-    def sliced(vector: SliceVector | None, *more: Expr) -> SlicedGroups | NotSplit:
+    def sliced(vector: SliceVector | None, *more: Expr) -> SlicedGroups:
         length = Lit(windowed.spec.slide, time.type)
         start = call("*", call("div", time, length), length)
         if vector is not None:
@@ -165,20 +168,18 @@ def split_windowed(
             query, rel, ((WSTART, start), *plain), replace(chosen, conditions=all_of), judge,
             drafts, live, finer=True,
         )  # fmt: skip
-        return made if isinstance(made, NotSplit) else SlicedGroups(made, start, vector, length)
+        return SlicedGroups(made, start, vector, length)
 
-    now = sliced(vector)
-    if isinstance(now, NotSplit):
-        return now
-    before = [sliced(one, RETIRED) for one in earlier]
-    known = [one for one in before if not isinstance(one, NotSplit)]
-    require(len(known) == len(before), f"{query}: windows cannot be made of earlier slices")
-    made = now.groups
-    source = window_of_slices((now, *known), windowed)
-    if source is None:
-        return NotSplit(((f"columns {WSTART} and {WEND}", "the source has columns of that name"),))
-    above = tuple((name, over_windows(expr, made, windowed)) for name, expr in keys)
-    return super_aggregation(rel, source, above, made)
+    made = [sliced(vector)]
+    try:
+        made += [sliced(one, RETIRED) for one in earlier]
+    except NotSplit as refusal:
+        message = f"{query}: windows cannot be made of earlier slices"
+        raise PlanMistake(message) from refusal
+    source = window_of_slices(made, windowed)
+    now = made[0].groups
+    above = tuple((name, over_windows(expr, now, windowed)) for name, expr in keys)
+    return super_aggregation(rel, source, above, now)
 
 
 def looking_at_windows(rel: Aggregate) -> Iterator[Reason]:
@@ -228,13 +229,13 @@ class SlicedGroups:
         return Project(self.groups.draft.read, tuple(items.items()))
 
 
-def window_of_slices(sliced: Sequence[SlicedGroups], windowed: Windowed) -> Rel | None:
+def window_of_slices(sliced: Sequence[SlicedGroups], windowed: Windowed) -> Rel:
     """The windows over low-level streams, whose groups are elements with a start and an end. The
     columns are those of the first stream.
     """
     columns = sliced[0].columns
     if any(isinstance(c, Col) and c.name in (WSTART, WEND) for c in columns):
-        return None
+        raise NotSplit((f"columns {WSTART} and {WEND}", "the source has columns of that name"))
     parts = tuple(one.elements(columns) for one in sliced)
     elements: Rel = parts[0] if len(parts) == 1 else Merge(parts, WEND)
     window: Rel = Window(elements, windowed.spec, WEND, elements=True)

@@ -38,8 +38,29 @@ from terascope.types import BIAS, Type, parse_ip
 from terascope.version import VERSION
 
 RUNS: Final = 5
+ROWS: Final = 1 << 14
 PYTHON_ROWS: Final = 500
 NEVER_LESS_NS: Final = 0.1
+REPEATS: Final = 16
+"""The occurrences of each text or address; the low level computes once for each value."""
+PAYLOAD_BYTES: Final = 400
+MOST_ARGUMENTS: Final = 3
+MOST_TRIED: Final = 100
+FEW: Final = 3
+COLUMNS: Final = tuple(
+    Col(name, type)
+    for name, type in (
+        ("number", Type.INT),
+        ("real", Type.FLOAT),
+        ("truth", Type.BOOL),
+        ("text", Type.STRING),
+        ("address", Type.IP),
+        ("payload", Type.BINARY),
+        ("counter", Type.WIDE),
+    )
+)
+PREFIXES: Final = "10.0.0.0/8|1\n10.1.0.0/16|2\n"
+NAMES: Final = "1,one\n2,two\n"
 
 Counted = Callable[[int, int], None]
 """The number of functions done, and the number of all."""
@@ -149,45 +170,6 @@ def python_ns(sample: Sample, batch: pa.RecordBatch) -> float:
         return time.perf_counter() - start
 
     return min(run() for _ in range(RUNS)) / len(values) * 1e9
-
-
-ROWS: Final = 1 << 14
-
-
-REPEATS: Final = 16
-"""The occurrences of each text or address; the low level computes once for each value."""
-
-
-PAYLOAD_BYTES: Final = 400
-
-
-MOST_ARGUMENTS: Final = 3
-
-
-MOST_TRIED: Final = 100
-
-
-FEW: Final = 3
-
-
-COLUMNS: Final = tuple(
-    Col(name, type)
-    for name, type in (
-        ("number", Type.INT),
-        ("real", Type.FLOAT),
-        ("truth", Type.BOOL),
-        ("text", Type.STRING),
-        ("address", Type.IP),
-        ("payload", Type.BINARY),
-        ("counter", Type.WIDE),
-    )
-)
-
-
-PREFIXES: Final = "10.0.0.0/8|1\n10.1.0.0/16|2\n"
-
-
-NAMES: Final = "1,one\n2,two\n"
 
 
 @dataclass(frozen=True)

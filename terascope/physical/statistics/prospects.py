@@ -41,6 +41,12 @@ aggregations of a capture take 0.29 s more to plan with a sample than without, a
 s, and the 32 of set50 0.55 to 0.79 s; 0.1 to 0.3 s less in a process that has planned before."""
 AGGREGATION_SECONDS: Final = 0.01
 """The time to evaluate an aggregation on the sample, and to plan with that."""
+SLOT_NS: Final = 1.0
+"""Updating a slot."""
+MASKED_NS: Final = 1.5
+"""Testing the admission predicate of a slot, and updating the slot or not."""
+VIEW_NS: Final = 20.0
+"""Copying a group of a shared table to one of its queries, where each query has a stream."""
 
 
 @dataclass(frozen=True)
@@ -137,18 +143,6 @@ def scans(rel: Rel) -> Iterator[Scan]:
     return (part for part in walk(rel) if isinstance(part, Scan))
 
 
-SLOT_NS: Final = 1.0
-"""Updating a slot."""
-
-
-MASKED_NS: Final = 1.5
-"""Testing the admission predicate of a slot, and updating the slot or not."""
-
-
-VIEW_NS: Final = 20.0
-"""Copying a group of a shared table to one of its queries, where each query has a stream."""
-
-
 @dataclass(frozen=True)
 class Taking:
     """An aggregation: the tuples it takes, and its slots."""
@@ -160,20 +154,10 @@ class Taking:
     def slots_ns(self) -> float:
         return SLOT_NS * self.slots * self.tuples
 
-    @property
-    def apart_ns(self) -> float:
-        """The cost in a table of its own."""
-        return TUPLE_NS * self.tuples + self.slots_ns
-
 
 def masked_ns(either: float, members: Sequence[Taking]) -> float:
     """The slots of all in one table, which `either` tuples enter, and a count for each."""
     return MASKED_NS * either * sum(member.slots + 1 for member in members)
-
-
-def together_ns(either: float, members: Sequence[Taking]) -> float:
-    """The cost of all in one table."""
-    return TUPLE_NS * either + masked_ns(either, members)
 
 
 def saves_lookups(parts: Iterable[tuple[float, Sequence[Taking]]]) -> bool:
@@ -182,6 +166,6 @@ def saves_lookups(parts: Iterable[tuple[float, Sequence[Taking]]]) -> bool:
     """
     together = apart = 0.0
     for either, members in parts:
-        together += together_ns(either, members)
-        apart += sum(member.apart_ns for member in members)
+        together += TUPLE_NS * either + masked_ns(either, members)
+        apart += sum(TUPLE_NS * member.tuples + member.slots_ns for member in members)
     return 0.0 < together < apart
