@@ -38,7 +38,7 @@ from terascope.optimize.driver import optimize
 from terascope.physical.job import Job
 from terascope.physical.planner import SPLITTING, drafted
 from terascope.physical.settings import APART, Destination, costs_of, host_of
-from terascope.physical.split.slicing import InForce, nothing_in_force
+from terascope.physical.split.slicing import InForce
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.physical.splits import SPLIT_BYTES, fitting_split_bytes
 from terascope.plan.plan import Plan
@@ -109,7 +109,7 @@ class Compiled:
     def job_and_split(
         self,
         live: bool = False,
-        in_force: InForce = nothing_in_force,
+        in_force: InForce | None = None,
         destination: Destination = "frames",
     ) -> tuple[Job, SplitPlan]:
         """Return the job and the split plan it runs. `in_force`: how a running stream composes its

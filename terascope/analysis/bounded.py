@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from terascope.functions.base import Scalar, Slope, Trend
 from terascope.functions.roles import Addition, Comparator, Magnitude, Multiplication
@@ -94,9 +93,6 @@ class Linear:
     constant: int | float
 
 
-NOTHING: Final = Linear({}, 0)
-
-
 def linear(expr: Expr) -> Linear | None:
     """An expression as a linear form of its columns, or None when it is not one."""
     match expr:
@@ -107,36 +103,33 @@ def linear(expr: Expr) -> Linear | None:
         case Cast(operand, type) if type.is_numeric and operand.type.is_integer:
             return linear(operand)
         case Call(Scalar(role=Addition(signs)), args):
-            total: Linear | None = NOTHING
-            for sign, arg in zip(signs, args, strict=True):
-                total = added(total, linear(arg), sign)
-            return total
+            return total(*((sign, linear(arg)) for sign, arg in zip(signs, args, strict=True)))
         case Call(Scalar(role=Multiplication()), (a, b)):
-            return multiplied(linear(a), linear(b))
+            one, other = linear(a), linear(b)
+            if one is not None and not one.terms:
+                return total((one.constant, other))
+            return None if other is None or other.terms else total((other.constant, one))
         case _:
             return None
+
+
+def total(*parts: tuple[int | float, Linear | None]) -> Linear | None:
+    """The sum of linear forms, each times a factor; None when one of them is missing."""
+    terms: dict[str, int | float] = {}
+    constant: int | float = 0
+    for factor, form in parts:
+        if form is None:
+            return None
+        constant += factor * form.constant
+        for name, coefficient in form.terms.items():
+            terms[name] = terms.get(name, 0) + factor * coefficient
+    return Linear({n: c for n, c in terms.items() if c}, constant)
 
 
 def tells_column(expr: Expr) -> bool:
     """Whether an expression determines the value of its column: it is one-to-one."""
     form = linear(expr)
     return form is not None and len(form.terms) == 1
-
-
-def multiplied(a: Linear | None, b: Linear | None) -> Linear | None:
-    if a is None or b is None or (a.terms and b.terms):
-        return None
-    factor, form = (a.constant, b) if not a.terms else (b.constant, a)
-    return Linear({n: c * factor for n, c in form.terms.items()}, form.constant * factor)
-
-
-def added(a: Linear | None, b: Linear | None, sign: int) -> Linear | None:
-    """A + b or a - b."""
-    if a is None or b is None:
-        return None
-    names = a.terms.keys() | b.terms.keys()
-    terms = {n: a.terms.get(n, 0) + sign * b.terms.get(n, 0) for n in names}
-    return Linear({n: c for n, c in terms.items() if c}, a.constant + sign * b.constant)
 
 
 def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
@@ -185,9 +178,9 @@ def bounds(a: Expr, b: Expr) -> list[Linear | None]:
     match a:
         case Call(Scalar(role=Magnitude()), (distance,)):
             size = linear(distance)
-            return [added(form, linear(b), -1) for form in (size, added(NOTHING, size, -1))]
+            return [total((sign, size), (-1, linear(b))) for sign in (1, -1)]
         case _:
-            return [added(linear(a), linear(b), -1)]
+            return [total((1, linear(a)), (-1, linear(b)))]
 
 
 def temporal_pair(

@@ -268,15 +268,12 @@ class Trees:
         return known
 
     def orders(self, rel: Rel) -> Orders:
-        """The ordered columns of a relation."""
         return column_orders(rel, self.stream_orders)
 
     def slope(self, expr: Expr, rel: Rel) -> Slope:
-        """The slope of an expression over `rel`."""
         return expression_slope(expr, self.orders(rel))
 
     def trend(self, expr: Expr, rel: Rel) -> Trend:
-        """The direction in which an expression over `rel` moves."""
         return self.slope(expr, rel).trend
 
     def slope_over(self, rel: Rel) -> SlopeOf:

@@ -57,8 +57,6 @@ class RowBound:
 
 @dataclass(frozen=True)
 class RowBounds:
-    """Bounds carried from an operator down to the leaves."""
-
     trees: Trees
     leaves: Collection[str]
 

@@ -109,7 +109,6 @@ class Watermarks:
                 return all(self.finished(part) for part in inputs(rel))
 
     def of_column(self, name: str, rel: Rel) -> Value:
-        """The watermark of a column."""
         if self.finished(rel):
             return ALL
         orders = self.trees.orders(rel)

@@ -90,8 +90,6 @@ def can_match(left: Type, right: Type) -> bool:
 
 @dataclass(frozen=True)
 class Side:
-    """One input of a join."""
-
     stream: int
     """The low-level stream of its rows."""
     program: RowPipeline

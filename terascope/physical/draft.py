@@ -15,7 +15,7 @@ from terascope.config import Config
 from terascope.connectors.base import Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.physical.job import Job, SourceRead
-from terascope.physical.split.slicing import InForce, Slicing, nothing_in_force
+from terascope.physical.split.slicing import InForce, Slicing
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.plan import Plan, Stream
@@ -37,7 +37,7 @@ class JobDraft(Job):
     """The bytes of a split; None for a live source, which has no splits yet."""
     measured: Measured
     """Samples of the sources, taken when a rule first needs one."""
-    in_force: InForce = nothing_in_force
+    in_force: InForce | None = None
     """The composition of windows in a running stream."""
     arrival_ns: int = field(default_factory=time.time_ns)
     """The arrival time of all tuples of a batch: now."""
@@ -80,7 +80,6 @@ class JobDraft(Job):
 
     @property
     def low_streams(self) -> list[Stream]:
-        """The low-level streams of the split plan."""
         names = {stream.name for stream in self.split.low}
         return [stream for stream in self.whole if stream.name in names]
 

@@ -16,9 +16,8 @@ from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.kernels.merge.groups import GroupFields
-from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import Direct, Joining, Target, TaskJoin
-from terascope.physical.low_plan import LowPlan, LowQuery, Slot, Windows
+from terascope.physical.low_plan import LowPlan, LowQuery, Slot, Windows, group_fields
 from terascope.physical.operators import Operator
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
@@ -77,13 +76,7 @@ class LowOutput:
     def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
         """The same groups with other slots."""
         assert self.groups is not None
-        wide = GroupFields(
-            self.groups.keys,
-            tuple(Field(slot.name, slot.type) for slot in slots),
-            Shape(self.groups.shape.keys, tuple(slot.kept for slot in slots)),
-            self.groups.epoch,
-            tuple(slot.sum_text for slot in slots),
-        )
+        wide = group_fields(self.groups.keys, slots, self.groups.epoch)
         return replace(self, fields=wide.fields, groups=wide)
 
 
@@ -128,11 +121,11 @@ class TreeDecision:
     unit: str
     cost: float
     flat_cost: float
-    operations: float
-    flat_operations: float
-    memory_bytes: float
-    """The memory of intermediate tables."""
     seconds: float
+    operations: float = 0.0
+    flat_operations: float = 0.0
+    memory_bytes: float = 0.0
+    """The memory of intermediate tables."""
     exchanged: float = 0.0
     """Hash operations with the exchange of the rows that leave the queries' tables, in tables of
     the given memory. `operations` is the paper's accounting, in which these tables have all the

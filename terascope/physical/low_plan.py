@@ -7,7 +7,7 @@ its `signature` in the prefilter's bit vector (dissertation 3.4.2) and pass its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from terascope.functions.slices import SliceVector
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.codegen.program import Program, program
 from terascope.kernels.codegen.statements import is_number
+from terascope.kernels.merge.groups import GroupFields
 from terascope.kernels.tables.slots import Shape
 from terascope.plan.expr import AggCall, Expr, substitute
 from terascope.plan.rel import Field
@@ -149,8 +150,6 @@ def expressions_of(query: LowQuery) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True)
 class LowPlan:
-    """All low-level work next to one source."""
-
     columns: tuple[Column, ...]
     predicates: tuple[Expr, ...]
     """The prefilter: predicate k is bit k of the vector, evaluated once for each tuple."""
@@ -164,8 +163,19 @@ class LowPlan:
 
     @property
     def aggregations(self) -> tuple[LowAggregate, ...]:
-        """The queries that are sub-aggregations."""
         return tuple(query for query in self.queries if isinstance(query, LowAggregate))
+
+
+def group_fields(keys: Iterable[Field], slots: Sequence[Slot], epoch: int | None) -> GroupFields:
+    """The layout of groups with these slots."""
+    fields = tuple(keys)
+    return GroupFields(
+        fields,
+        tuple(Field(slot.name, slot.type) for slot in slots),
+        Shape(len(fields) - (epoch is not None), tuple(slot.kept for slot in slots)),
+        epoch,
+        tuple(slot.sum_text for slot in slots),
+    )
 
 
 def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:

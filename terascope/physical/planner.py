@@ -27,7 +27,7 @@ from terascope.physical.rules.read_sources import read_sources
 from terascope.physical.rules.share_tables import share_tables
 from terascope.physical.rules.split_queries import split_queries
 from terascope.physical.settings import Destination, sample_limits
-from terascope.physical.split.slicing import InForce, nothing_in_force
+from terascope.physical.split.slicing import InForce
 from terascope.physical.splits import SPLIT_BYTES
 from terascope.physical.statistics.measured import Measured
 from terascope.physical.statistics.prospects import Prospect, prospect_of
@@ -72,7 +72,7 @@ def drafted(
     config: Config | None = None,
     live: bool = False,
     destination: Destination = "frames",
-    in_force: InForce = nothing_in_force,
+    in_force: InForce | None = None,
     rules: Sequence[JobRule] = RULES,
 ) -> JobDraft:
     """The draft of a job after some rules, or all. `in_force`: how a running stream composes its

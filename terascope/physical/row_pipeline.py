@@ -176,7 +176,6 @@ def stepped(
 def kept(
     below: RowPipeline | None, predicate: Expr, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
-    """A pipeline with one more condition."""
     test = bound(predicate, parameters)
     return None if below is None or not is_computable(test) else below.extended(Keep(test))
 

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from terascope.analysis.costs import Costs
 from terascope.config import Config
 from terascope.physical.split.host import (
     CAPTURE_FILTER,
@@ -14,6 +15,7 @@ from terascope.physical.split.host import (
     PLAIN_DECODER,
     Host,
 )
+from terascope.physical.split.split_aggregation import LowSafety
 from terascope.plan.expr import Expr
 from terascope.types import Type
 from tests.oracle.build import call, case, col, ip
@@ -32,7 +34,7 @@ ADDRESS, PAYLOAD = col("ip", Type.IP), col("data", Type.BINARY)
     ],
 )
 def test_a_capture_filter_compares_header_fields_with_constants(expr: Expr) -> None:
-    assert CAPTURE_FILTER.refuses_predicate(expr) is None
+    assert CAPTURE_FILTER.refuses(expr) is None
 
 
 @pytest.mark.parametrize(
@@ -46,12 +48,13 @@ def test_a_capture_filter_compares_header_fields_with_constants(expr: Expr) -> N
     ],
 )
 def test_and_nothing_else(expr: Expr, reason: str) -> None:
-    assert CAPTURE_FILTER.refuses_predicate(expr) == f"host capture_filter {reason}"
+    assert CAPTURE_FILTER.refuses(expr) == f"host capture_filter {reason}"
 
 
 def test_a_plain_decoder_does_nothing() -> None:
-    assert PLAIN_DECODER.refuses_predicate(call("=", PORT, 80)) is not None
-    assert PLAIN_DECODER.refuses_column(call("+", PORT, 80)) is not None
+    judge = LowSafety(PLAIN_DECODER, Costs(), {})
+    assert judge.condition(call("=", PORT, 80)) == "host plain_decoder evaluates no predicates"
+    assert judge.column(call("+", PORT, 80)) == "host plain_decoder computes no columns"
     assert not PLAIN_DECODER.aggregates
 
 
@@ -61,7 +64,7 @@ def test_the_compiled_host_asks_its_kernels() -> None:
 
 
 def test_a_host_without_limits_refuses_nothing() -> None:
-    assert Host("any").refuses_predicate(call("upper", PAYLOAD)) is None
+    assert Host("any").refuses(call("upper", PAYLOAD)) is None
 
 
 def test_the_configuration_knows_the_same_hosts() -> None:

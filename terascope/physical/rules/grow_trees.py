@@ -144,21 +144,19 @@ def decide_trees(
 def decided(
     read: str, members: Sequence[LowAggregate], statistics: Statistics, config: Config
 ) -> TreeDecision:
-    """The best tree of some aggregations."""
     queries = tuple(Query(attributes_of(q), len(q.slots)) for q in members)
     names = tuple(q.name for q in members)
     if config.share_trees == "time":
         timed = plan_for_time(queries, statistics)
         found = TreeDecision(
-            read, names, timed.tree, "ns", timed.nanoseconds, timed.flat_nanoseconds,
-            0.0, 0.0, 0.0, timed.seconds,
-        )  # fmt: skip
+            read, names, timed.tree, "ns", timed.nanoseconds, timed.flat_nanoseconds, timed.seconds
+        )
         return accounted(found, queries, Curves(statistics, "uniform"))
     planner = Planner(queries, statistics, TREE_TABLE, tree_accounting(config), TREE_EPS)
     planned = planner.plan(tree_budget(config))
     found = TreeDecision(
         read, names, planned.tree, "hash operations", planned.cost.total, planned.flat_cost.total,
-        0.0, 0.0, 0.0, planned.seconds,
+        planned.seconds,
     )  # fmt: skip
     found = accounted(found, queries, Curves(RememberedStatistics(statistics), TREE_TABLE))
     if config.tree_leaves == "bounded":

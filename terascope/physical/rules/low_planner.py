@@ -24,13 +24,13 @@ from terascope.functions.slices import parse_slices
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.merge.groups import GroupFields
-from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import (
     LowAggregate,
     LowPlan,
     LowQuery,
     LowSelect,
     TableChoice,
+    group_fields,
     slot_of,
 )
 from terascope.physical.settings import costs_of
@@ -134,17 +134,10 @@ def low_groups(rel: Aggregate) -> GroupFields:
     scan, _ = source_of(rel.source)
     slots = [slot_of(name, agg, {}) for name, agg in rel.aggs]
     epoch = epoch_key(scan, [expr for _, expr in rel.keys])
-    return GroupFields(
-        tuple(Field(name, expr.type) for name, expr in rel.keys),
-        tuple(Field(s.name, s.type) for s in slots),
-        Shape(len(rel.keys) - (epoch is not None), tuple(s.kind for s in slots)),
-        epoch,
-        tuple(slot.sum_text for slot in slots),
-    )
+    return group_fields((Field(name, expr.type) for name, expr in rel.keys), slots, epoch)
 
 
 def scanned(rel: Rel) -> Scan:
-    """The scan of a low-level stream."""
     if isinstance(rel, Project | Aggregate):
         return source_of(rel.source)[0]
     raise PlanMistake("a low-level stream is a projection or an aggregation")

@@ -45,8 +45,6 @@ Earlier: TypeAlias = tuple[tuple[str, SliceVector], ...]
 
 @dataclass
 class Assembly:
-    """The streams of windows of a job."""
-
     low: Mapping[str, LowOutput]
     """The low-level streams of which the merge has whole slices."""
     names: Names
@@ -54,20 +52,13 @@ class Assembly:
     trees: dict[str, Rel] = field(default_factory=dict)
     """The relation of each low-level stream, except for groups that are still partial."""
 
-    @property
-    def low_keys(self) -> dict[str, tuple[str, ...]]:
-        """The key columns of every stream of windows."""
-        return {o.name: tuple(f.name for f in key_fields(o)) for o in self.made.values()}
-
-    @property
-    def steps(self) -> dict[str, int]:
-        """The number of which all ends of windows of a stream are multiples."""
-        return {o.name: window.slide for (_, _, window, _), o in self.made.items()}
-
     def over_windows(self, trees: Mapping[str, Rel]) -> dict[str, Rel]:
         """The high parts over streams of windows."""
         over = {name: self.read(rel) for name, rel in trees.items()}
-        keys, steps = self.low_keys, self.steps
+        windows = {o.name: o.windows for o in self.made.values() if o.windows is not None}
+        keys = {name: one.columns[: one.keys] for name, one in windows.items()}
+        # All ends of windows are multiples of the slide.
+        steps = {name: one.window.slide for name, one in windows.items()}
         return {
             name: rel if rel is trees[name] else apply_below(assume_merged(rel, keys, steps), tidy)
             for name, rel in over.items()
@@ -211,13 +202,7 @@ def end_name(output: LowOutput, start: Col) -> str:
     return WEND if WEND not in taken else f"{start.name}#"
 
 
-def key_fields(output: LowOutput) -> Sequence[Field]:
-    assert output.windows is not None
-    return output.fields[: output.windows.keys]
-
-
 def inlined(rel: Aggregate) -> Aggregate:
-    """An aggregation without the projection below it."""
     source = rel.source
     if not isinstance(source, Project):
         return rel

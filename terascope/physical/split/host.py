@@ -86,16 +86,6 @@ class Host:
             case _:
                 return None
 
-    def refuses_predicate(self, expr: Expr) -> str | None:
-        if not self.filters:
-            return f"host {self.name} evaluates no predicates"
-        return self.refuses(expr)
-
-    def refuses_column(self, expr: Expr) -> str | None:
-        if not self.computes:
-            return f"host {self.name} computes no columns"
-        return self.refuses(expr)
-
 
 def is_renaming(cast: Cast) -> bool:
     """Whether a cast changes no value: integer types differ only in name and range."""

@@ -60,14 +60,6 @@ InForce: TypeAlias = Callable[[SliceFamily, frozenset[Periodic]], Composition | 
 yet."""
 
 
-def nothing_known(_: SliceFamily) -> TupleTraffic | None:
-    return None
-
-
-def nothing_in_force(_: SliceFamily, __: frozenset[Periodic]) -> Composition | None:
-    return None
-
-
 def slices_alone(window: Periodic) -> SliceVector | None:
     """The slices of a window that shares none; None when it tumbles and has a key of its own."""
     return None if window.range == window.slide else paired(window)
@@ -77,7 +69,7 @@ def slices_alone(window: Periodic) -> SliceVector | None:
 class Slicing:
     """The windows of a set, and their slices."""
 
-    traffic: Known = nothing_known
+    traffic: Known | None = None
     mode: Mode = "cost"
     tumbling_apart: bool = False
     """Whether tumbling windows share no slices, because no sample shows whether it pays."""
@@ -85,7 +77,7 @@ class Slicing:
     scans: dict[SliceFamily, Scan] = field(default_factory=dict)
     decided: dict[SliceFamily, WindowClusters] | None = None
     queries: dict[tuple[SliceFamily, Periodic], list[str]] = field(default_factory=dict)
-    in_force: InForce = nothing_in_force
+    in_force: InForce | None = None
     compositions: dict[SliceFamily, Composition] = field(default_factory=dict)
     """As `decided`, with the retired clusters."""
 
@@ -135,14 +127,19 @@ class Slicing:
 
     def is_open(self, family: SliceFamily) -> bool:
         """Whether a family has several possible compositions and none is in force."""
-        windows = frozenset(self.asked[family])
-        running = self.in_force(family, windows)
-        return len(windows) > 1 and running is None
+        return len(self.asked[family]) > 1 and self.running(family) is None
+
+    def running(self, family: SliceFamily) -> Composition | None:
+        """The composition that is in force."""
+        if self.in_force is None:
+            return None
+        return self.in_force(family, frozenset(self.asked[family]))
 
     def decide(self) -> None:
         """Decide after all windows were requested."""
         self.compositions = {
-            family: self.composition(family, frozenset(windows))
+            family: self.running(family)
+            or first_composition(share(windows, self.traffic_of(family), mode=self.mode))
             for family, windows in self.asked.items()
         }
         self.decided = {family: made.shared for family, made in self.compositions.items()}
@@ -158,10 +155,6 @@ class Slicing:
             for window in cluster.windows
         )
 
-    def composition(self, family: SliceFamily, windows: frozenset[Periodic]) -> Composition:
-        running = self.in_force(family, windows)
-        return running or first_composition(share(windows, self.traffic_of(family), mode=self.mode))
-
     def knowing(self, traffic: Known) -> Slicing:
         """The same windows, decided again with the present knowledge."""
         made = replace(self, traffic=traffic, decided=None, compositions={})
@@ -174,13 +167,9 @@ class Slicing:
         return all(mine[family].of == theirs[family].of for family in mine)
 
     def traffic_of(self, family: SliceFamily) -> TupleTraffic:
-        scan = self.scans[family]
-        known = self.traffic(family)
-        if known is not None:
-            return known
-        return TupleTraffic(
-            ASSUMED_RATE / ticks(scan, family.time), assumed(len(family.keys)), False
-        )
+        known = None if self.traffic is None else self.traffic(family)
+        rate = ASSUMED_RATE / ticks(self.scans[family], family.time)
+        return known or TupleTraffic(rate, assumed(len(family.keys)), False)
 
 
 def ticks(scan: Scan, time: Expr) -> int:

@@ -15,7 +15,7 @@ from terascope.functions.base import Value
 from terascope.functions.decomposition import FIRST
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts, LowDraft, Names
-from terascope.physical.split.host import Host, Refusal
+from terascope.physical.split.host import Host
 from terascope.physical.split.selection import Selection
 from terascope.physical.split.sub_aggregates import (
     SplitCall,
@@ -46,7 +46,6 @@ class LowSafety:
     """The values of parameters; a parameter without a value stays a parameter."""
 
     def with_value(self, expr: Expr) -> Expr:
-        """The expression with constants for parameters."""
         if not self.values:
             return expr
 
@@ -63,15 +62,15 @@ class LowSafety:
         items = tuple((name, self.with_value(expr)) for name, expr in chosen.items)
         return replace(chosen, conditions=conditions, items=items)
 
-    def unsafe(self, expr: Expr, able: Refusal) -> str | None:
-        """Why an expression must stay above the source; None when it is low-level safe. `able`:
-        what the host's profile rules out. What its evaluator has no form for is only of interest
-        when the expression would be worth it.
+    def unsafe(self, expr: Expr, unable: str = "") -> str | None:
+        """Why an expression must stay above the source; None when it is low-level safe. `unable`:
+        what the host cannot do with any such expression. What its evaluator has no form for is only
+        of interest when the expression would be worth it.
         """
         for part in walk(expr):
             if isinstance(part, Call) and part.function.user_defined:
                 return f"{part.function.name} is a user's Python function"
-        refused = able(expr)
+        refused = f"host {self.host.name} {unable}" if unable else self.host.refuses(expr)
         if refused is not None:
             return refused
         cost, budget = self.costs.of(expr), self.costs.budget_ns
@@ -80,25 +79,22 @@ class LowSafety:
         return self.host.knows(expr)
 
     def condition(self, expr: Expr) -> str | None:
-        return self.unsafe(expr, self.host.refuses_predicate)
+        return self.unsafe(expr, "" if self.host.filters else "evaluates no predicates")
 
     def column(self, expr: Expr) -> str | None:
-        return self.unsafe(expr, self.host.refuses_column)
+        return self.unsafe(expr, "" if self.host.computes else "computes no columns")
 
     def key(self, expr: Expr) -> str | None:
         if expr.type not in self.host.key_types:
             return f"host {self.host.name} does not group by {expr.type.label}"
-        return self.unsafe(expr, self.host.refuses)
+        return self.unsafe(expr)
 
     def sub_aggregate(self, call: AggCall) -> str | None:
         if not call.function.cheap:
             return f"aggregate {call.function.name} is not for the low level"
         if call.type not in self.host.value_types:
             return f"host {self.host.name} holds no {call.type.label} in a group"
-        for arg in call.args:
-            if (reason := self.unsafe(arg, self.host.refuses)) is not None:
-                return reason
-        return None
+        return next(filter(None, map(self.unsafe, call.args)), None)
 
     def is_safe(self, chosen: Selection) -> bool:
         """Whether a whole selection can run next to the source."""
@@ -214,7 +210,6 @@ def against(
     splits: list[SplitCall | str],
     judge: LowSafety,
 ) -> Iterator[Reason]:
-    """All reasons against sub-aggregates."""
     for condition in chosen.conditions:
         if (reason := judge.condition(condition)) is not None:
             yield show_expr(condition), reason

@@ -25,7 +25,7 @@ from terascope.physical.rules.low_planner import scanned
 from terascope.physical.split.drafts import Drafts, LowKind, Names
 from terascope.physical.split.host import COMPILED_HOST, Host
 from terascope.physical.split.selection import Selection, selection
-from terascope.physical.split.slicing import InForce, Slicing, family_of, nothing_in_force
+from terascope.physical.split.slicing import InForce, Slicing, family_of
 from terascope.physical.split.split_aggregation import LowSafety, NotSplit, split_aggregation
 from terascope.physical.split.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
@@ -99,7 +99,7 @@ def split_plan(
     live: bool = False,
     share_windows: Mode = "cost",
     tumbling_apart: bool = False,
-    in_force: InForce = nothing_in_force,
+    in_force: InForce | None = None,
     decided: Slicing | None = None,
 ) -> SplitPlan:
     """The plan with every query split into a low and a high part. `live`: groups have to close

@@ -49,7 +49,6 @@ class Measured:
     """The sampled tuples as they were read, for another plan of the same columns."""
 
     def sample(self, read: SourceRead) -> SourceSample | None:
-        """The sample of a read; None when there is none."""
         known = self.samples.get(read.name)
         if known is None or (known[0] is not read.low and known[0] != read.low):
             known = self.samples[read.name] = read.low, self._sampled(read)
@@ -113,7 +112,6 @@ class Measured:
     def traffic(
         self, family: SliceFamily, slicing: Slicing, plan: Plan, reads: Sequence[SourceRead]
     ) -> TupleTraffic | None:
-        """The traffic of a family of windows."""
         for read in reads:
             query = aggregation_of(family, plan, read)
             found = None if query is None else self.statistics(read, query)

@@ -68,7 +68,6 @@ class Prospect:
 def prospect_of(
     plan: Plan, interfaces: Mapping[str, Interface], cores: int | None = None
 ) -> Prospect:
-    """The prospect of a plan over interfaces."""
     takers = list(aggregations_of_tuples(plan))
     costs = SAMPLE_SECONDS + AGGREGATION_SECONDS * len(takers)
     if len(takers) < 2:  # who should share with whom?

@@ -54,8 +54,6 @@ ENOUGH: Final = 16
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """The limits of a sample."""
-
     tuples: int = 1 << 16
     """The most tuples of each query; a set of keys is then counted in about a millisecond."""
     seconds: float = 1.0
@@ -126,7 +124,6 @@ def sample_source(
 
 
 def read_some(plan: LowPlan, splits: Sequence[Split], limits: SampleLimits) -> SampledTuples:
-    """Tuples with the columns of a plan."""
     pieces = stripes(splits)
     lengths = [stripes_of_epoch(query, pieces) for query in plan.aggregations]
     thinning = Thinning(SPARE * limits.tuples)
@@ -239,7 +236,6 @@ class SourceSample:
         return self.vectors.passed[self._places[query]]
 
     def knows(self, query: LowQuery) -> bool:
-        """Whether the sample contains this query."""
         place = self._places.get(query.name)
         return place is not None and self.plan.queries[place] == query
 
@@ -291,7 +287,6 @@ class SourceSample:
 
     @property
     def rate(self) -> float | None:
-        """Tuples a second."""
         return self.tuples_read / self.seconds if self.seconds else None
 
     def predicate_selectivity(self, bit: int) -> float:
@@ -317,7 +312,6 @@ class SourceSample:
         return vectors[0] if len(vectors) == 1 else np.flatnonzero(self.any_of(vectors))
 
     def any_of(self, vectors: Sequence[Ints]) -> NDArray[np.bool_]:
-        """The union of some masks of tuples."""
         found = np.zeros(self.vectors.count, np.bool_)
         for vector in vectors:
             found[vector] = True

@@ -123,7 +123,6 @@ class StreamListing(Listing):
                 yield from self.leaves(self.plan.trees.streams[read.stream])
 
     def read(self, streams: Iterable[str]) -> tuple[str, ...]:
-        """The operators that store some streams."""
         return tuple(dict.fromkeys(self.kept[name] for name in streams))
 
 

@@ -38,7 +38,7 @@ from terascope.physical.stream.stored_streams import (
     with_own_keys,
     with_retention,
 )
-from terascope.physical.stream.windows import StoredWindows, StoredWindowsPlanner
+from terascope.physical.stream.windows import StoredWindows, stored_windows
 from terascope.plan.rel import PlanMistake, Read, Rel, Running, inputs, with_inputs
 from terascope.plan.show import full_text
 
@@ -177,13 +177,13 @@ def assemble_stored_windows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     """A task assembles the windows of a query that consists of windows alone."""
     job = plan.job
     stages = {stage.name: plan.trees.streams[stage.name] for stage in job.streams}
-    planner = StoredWindowsPlanner(job.low, stages, job.parameters)
-
-    def placed(output: StreamOutput) -> QueryPlan | None:
-        assert output.release is not None
-        return planner.windows(output.name, output.release, output.fields, output.output.order)
-
-    return place(plan, placed)
+    unplaced = [
+        (one.output, one.release, one.fields)
+        for one in plan.outputs
+        if isinstance(one.plan, InSpark) and one.release is not None
+    ]
+    found = {w.query: w for w in stored_windows(job.low, stages, job.parameters, unplaced)}
+    return place(plan, lambda output: found.get(output.name))
 
 
 def place(plan: StreamPlan, placed: Callable[[StreamOutput], QueryPlan | None]) -> StreamPlan:

@@ -38,8 +38,6 @@ class WindowedTuples:
 
 @dataclass(frozen=True)
 class SliceStream:
-    """A low-level stream of slices."""
-
     tuples: WindowedTuples
     keys: frozenset[str]
     """The keys beside the slice."""
@@ -54,7 +52,6 @@ class SliceStream:
         return edge if self.vector.start(edge) == edge else self.vector.end(edge)
 
     def value_at(self, time: int) -> int:
-        """The slice of a time."""
         return self.vector.start(time) // self.scale
 
     def is_like(self, other: SliceStream) -> bool:

@@ -11,7 +11,7 @@ are stored as well (tiers): of a range of r/s slices a window reads O(log r/s) s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from terascope.analysis.release import Release
 from terascope.functions.base import Value
 from terascope.functions.slices import SliceVector
-from terascope.physical.job import LowOutput
+from terascope.physical.job import LowOutput, Output
 from terascope.physical.low_plan import Slot, Windows
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
@@ -104,50 +104,38 @@ class WindowFamily:
         return tiers_of(self.vector, self.longest)
 
 
-class StoredWindowsPlanner:
-    """Finds the queries of a set that consist of windows alone."""
-
-    def __init__(
-        self, low: Sequence[LowOutput], stages: Mapping[str, Rel], parameters: Mapping[str, Value]
-    ) -> None:
-        self._low = {output.name: output for output in low if output.groups is not None}
-        self._assembly = Assembly(self._low, Names({*stages, *self._low}))
-        self._above = self._assembly.over_windows(stages)
-        self._made = {made.name: made.windows for made in self._assembly.made.values()}
-        self._parameters = parameters
-
-    def windows(
-        self,
-        query: str,
-        release: Release,
-        fields: tuple[Field, ...],
-        order: Sequence[tuple[str, bool]],
-    ) -> StoredWindows | None:
-        """The windows of a query; None when it has other operators."""
-        by_start = released_by_start(release)
-        if by_start is None:
-            return None
-        program = row_pipeline(self._above[query], self._above, self._parameters)
-        windows = None if program is None else self._made.get(program.stream)
-        if program is None or windows is None:
-            return None
+def stored_windows(
+    low: Sequence[LowOutput],
+    stages: Mapping[str, Rel],
+    parameters: Mapping[str, Value],
+    outputs: Iterable[tuple[Output, Release, tuple[Field, ...]]],
+) -> Iterator[StoredWindows]:
+    """The queries of a set that consist of windows alone. `outputs`: queries with their release and
+    the columns that are emitted.
+    """
+    groups = {output.name: output for output in low if output.groups is not None}
+    assembly = Assembly(groups, Names({*stages, *groups}))
+    above = assembly.over_windows(stages)
+    made = {one.name: one.windows for one in assembly.made.values()}
+    for output, release, fields in outputs:
+        query, by_start = output.stream, released_by_start(release)
+        program = None if by_start is None else row_pipeline(above[query], above, parameters)
+        windows = None if program is None else made.get(program.stream)
+        if by_start is None or program is None or windows is None:
+            continue
         if program.whole is not None and not isinstance(program.whole, Top):
-            return None
-        now = StoredWindows(
-            query, windows, self._slices(windows.stream), program, by_start, fields, tuple(order)
-        )
+            continue
+        slices = regrouped(groups[windows.stream])
+        now = StoredWindows(query, windows, slices, program, by_start, fields, output.order)
         earlier = tuple(
             replace(
                 now,
                 windows=replace(windows, stream=stream, vector=vector, earlier=()),
-                slices=self._slices(stream),
+                slices=regrouped(groups[stream]),
             )
             for stream, vector in windows.earlier
         )
-        return replace(now, earlier=earlier)
-
-    def _slices(self, stream: str) -> Regroup:
-        return regrouped(self._low[stream])
+        yield replace(now, earlier=earlier)
 
 
 def released_by_start(release: Release) -> bool | None:
