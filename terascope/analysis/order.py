@@ -2,7 +2,10 @@
 
 In: a relation, and the ordering its sources declare. Out: for every ordered column its slope
 (increasing or decreasing, strict or not, with its disorder) and, when it is wall-clock time, its
-unit. `Trees` answers for all relations over the named streams of a plan.
+unit. `Trees` answers for all relations over the named streams of a plan. `sequence` gives columns
+that put the rows of a relation in one order whatever the partitions, for FIRST, LAST and LIMIT and
+for the order of results: by (clock, interface, position) for tuples that still have these columns,
+else by the ordered columns and then all others.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from terascope.plan.rel import (
     Scan,
     Sliding,
     Window,
+    inputs,
 )
 
 FINENESS: Mapping[ClockUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -280,3 +284,41 @@ class Trees:
         """`slope` for one relation, as the analyses of joins and groups need it."""
         orders = self.orders(rel)
         return lambda expr: expression_slope(expr, orders)
+
+
+# ---- one order of all tuples ---------------------------------------------------------------------
+
+
+def knows_place(rel: Rel) -> bool:
+    """Whether the hidden columns of the relation distinguish its tuples."""
+    match rel:
+        case Scan() | Read():
+            return any(f.hidden for f in rel.fields)
+        case Filter() | Window() | Rank() | Join() | Merge():
+            return all(knows_place(part) for part in inputs(rel))
+        case Project(source=source):
+            hidden = {f.name for f in source.fields if f.hidden}
+            return knows_place(source) and hidden <= set(rel.names)
+        case _:
+            return False
+
+
+def sequence(rel: Rel, orders: Orders) -> tuple[tuple[str, bool], ...]:
+    """Columns that order the tuples of a relation as its stream does; True: descending.
+
+    Hidden columns always rise (bind/stream_order.py).
+    """
+    hidden = [(f.name, False) for f in rel.fields if f.hidden]
+    edges = [n for n in (WEND, WSTART) if n in rel.names]
+    known = [(n, False) for n in edges]
+    if knows_place(rel):
+        return (*known, *hidden)
+    visible = [f.name for f in rel.visible if f.name not in edges]
+    ordered = [(n, falls(n, orders)) for n in visible if n in orders]
+    rest = [(n, False) for n in visible if n not in orders]
+    return (*known, *ordered, *rest, *hidden)
+
+
+def falls(name: str, orders: Orders) -> bool:
+    """Whether the values of a column get smaller as the stream goes on."""
+    return name in orders and orders[name].slope.trend is Trend.DECREASING

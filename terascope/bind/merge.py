@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from terascope.analysis.sequence import knows_place
+from terascope.analysis.order import knows_place
 from terascope.bind.coerce import of_type
 from terascope.bind.context import BindContext
 from terascope.bind.scope import FromLeaf

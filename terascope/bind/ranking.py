@@ -6,8 +6,7 @@ every tie, so that partitions do not matter.
 
 from __future__ import annotations
 
-from terascope.analysis.order import Orders, expression_slope
-from terascope.analysis.sequence import knows_place, sequence
+from terascope.analysis.order import Orders, expression_slope, knows_place, sequence
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import Grouped

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.bounded import closing_key
-from terascope.analysis.order import expression_slope
-from terascope.analysis.sequence import knows_place
+from terascope.analysis.order import expression_slope, knows_place
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder

@@ -6,8 +6,7 @@ fall, so that every engine sorts tuples in ascending order only.
 
 from __future__ import annotations
 
-from terascope.analysis.order import Orders
-from terascope.analysis.sequence import sequence
+from terascope.analysis.order import Orders, sequence
 from terascope.connectors.arrival import is_arrival
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr

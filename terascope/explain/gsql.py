@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final, TypeAlias, cast
 
-from terascope.analysis.sequence import knows_place
+from terascope.analysis.order import knows_place
 from terascope.functions.base import Scalar, Value
 from terascope.functions.members import Members
 from terascope.functions.roles import Narrowing

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from terascope.analysis.bounded import JoinBound
 from terascope.analysis.moving import ALL
-from terascope.analysis.row_bounds import RowBound, RowBounds
+from terascope.analysis.retention import RowBound, RowBounds
 from terascope.connectors.base import Column
 from terascope.execute.results.parts import Part, PartWriter
 from terascope.files import PRIVATE, escaped, make_folder

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from terascope.analysis.bounded import is_timeless, join_bound, temporal_equalities
 from terascope.analysis.moving import is_number
-from terascope.analysis.row_bounds import RowBounds
+from terascope.analysis.retention import RowBounds
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.functions.base import Trend

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from terascope.analysis.order import Orders, emitted_orders, plan_orders
-from terascope.analysis.sequence import falls, sequence
+from terascope.analysis.order import Orders, emitted_orders, falls, plan_orders, sequence
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Output
 from terascope.physical.row_pipeline import KeptOrder
