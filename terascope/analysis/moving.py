@@ -123,15 +123,11 @@ def float_at(place: int) -> float:
     return math.copysign(found, place) if place else 0.0
 
 
-def whole_at(place: int) -> int:
-    return place
-
-
 (_INFINITY,) = struct.unpack("<q", struct.pack("<d", math.inf))
 
 PLACES: Final[Mapping[Type, tuple[int, Callable[[int], Value]]]] = {
     Type.FLOAT: (_INFINITY, float_at),
-    **dict.fromkeys((Type.INT, Type.UINT, Type.LLONG, Type.ULLONG), (INT_MAX, whole_at)),
+    **dict.fromkeys((Type.INT, Type.UINT, Type.LLONG, Type.ULLONG), (INT_MAX, int)),
 }
 """Types that can be searched: the last place, and the value at a place."""
 

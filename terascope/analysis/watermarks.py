@@ -60,11 +60,6 @@ Seen: TypeAlias = Mapping[str, Value] | EndOfTime
 """For ordered columns of a scan: the furthest value, or ALL at the end of the stream."""
 
 
-def none_present(_: Aggregate) -> Value:
-    """For plans without `empty 'emit'`, or whose streams with it are released at the end."""
-    return None
-
-
 @dataclass(frozen=True)
 class Watermarks:
     """The watermark of every ordered expression over every relation."""
@@ -74,7 +69,7 @@ class Watermarks:
     """For each ordered column of a scan the furthest value that all of its interfaces have reached
     (the smallest of their largest), or the value of the clock. The disorder that the PROTOCOL
     declares is subtracted here, not by the caller."""
-    present: Callable[[Aggregate], Value] = none_present
+    present: Callable[[Aggregate], Value] | None = None
     """For an aggregation that also gives rows for empty windows (`emit_empty`): the release key of
     its last complete row with tuples. Empty windows are known up to there and not further; None: at
     the end only."""
@@ -180,7 +175,7 @@ class Watermarks:
         found = self.of(dict(rel.keys)[name], rel.source)
         if rel.emit_empty is None:
             return found
-        last = self.present(rel)
+        last = None if self.present is None else self.present(rel)
         keyed_by_window = rel.emit_empty != "epoch"
         if keyed_by_window and dict(rel.keys)[name] != Col(WEND, rel.type_of(name)):
             return None

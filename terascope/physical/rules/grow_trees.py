@@ -235,12 +235,13 @@ class Grafting:
         called: list[str] = []
         for place, node in enumerate(nodes):
             parent = None if node.parent is None else called[node.parent]
-            own = [q for q in below[place] if node.is_query and is_of(q, node)]
+            own = [q for q in below[place] if node.is_query and attributes_of(q) == node.attributes]
             if own and (len(own) == len(below[place]) or same_tuples(below[place])):
                 # The children read the first of them.
                 called.append(own[0].name)
-                others = [query for query in below[place] if query not in own]
-                wide = (*own[0].slots, *self.more_slots(own[0], others))
+                first = own[0].slots
+                more = [s for query in below[place] if query not in own for s in query.slots]
+                wide = (*first, *added_slots(first, more, Names({slot.name for slot in first})))
                 table = self.table(node, len(own))
                 changed[own[0].name] = replace(own[0], slots=wide, parent=parent, table=table)
                 for query in own[1:]:
@@ -273,11 +274,6 @@ class Grafting:
                 at = nodes[at].parent
         return found
 
-    def more_slots(self, query: LowAggregate, below: Sequence[LowAggregate]) -> tuple[Slot, ...]:
-        """The slots that other queries of the same tuples need in addition to those of a query."""
-        names = Names({slot.name for slot in query.slots})
-        return added_slots(query.slots, [s for q in below for s in q.slots], names)
-
     def table(self, node: Node, number: int) -> TableChoice:
         """The table of a node. A node may be several tables, which share its buckets."""
         table = self.members[0].table
@@ -307,10 +303,6 @@ class Grafting:
             signature=entry.signature, rest=entry.rest, anyof=entry.anyof,
             slots=added_slots((), wanted, Names()),
         )  # fmt: skip
-
-
-def is_of(query: LowAggregate, node: Node) -> bool:
-    return attributes_of(query) == node.attributes
 
 
 def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> tuple[Slot, ...]:

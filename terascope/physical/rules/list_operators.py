@@ -94,7 +94,7 @@ class Listing:
 
         def depth(query: LowQuery) -> int:
             """Parents in an aggregate tree come before their children."""
-            parent = parent_of(query)
+            parent = query.parent if isinstance(query, LowAggregate) else None
             return 0 if parent is None else 1 + depth(known_queries[parent])
 
         for query in sorted(known_queries.values(), key=depth):
@@ -241,10 +241,6 @@ class Listing:
         order = f", in order of {order_in_words(output.order)}" if output.order else ""
         does = plural(columns, "column") + order
         self.add(f"write {output.stream}", self.ends[output.stream], places, does)
-
-
-def parent_of(query: LowQuery) -> str | None:
-    return query.parent if isinstance(query, LowAggregate) else None
 
 
 def meeting(target: Target | None) -> str:
