@@ -115,15 +115,17 @@ class SampleStatistics:
     """The read before its aggregations shared tables, as it was sampled."""
 
     def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        return self.measured.shares(self.read, self._sampled(queries))
+        sample = self.measured.sample(self.read)
+        if sample is None:
+            return {}
+        taken = {query.name: sample.passed(query.name) for query in queries}
+        total = max(1, int(sample.any_of(list(taken.values())).sum()))
+        return {name: len(tuples) / total for name, tuples in taken.items()}
 
     def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        return self.measured.statistics(self.read, *self._sampled(queries))
-
-    def _sampled(self, queries: Sequence[LowAggregate]) -> list[LowAggregate]:
         assert self.read.low is not None
         known = {query.name: query for query in self.read.low.aggregations}
-        return [known[query.name] for query in queries]
+        return self.measured.statistics(self.read, *(known[query.name] for query in queries))
 
 
 def decide_trees(

@@ -13,11 +13,12 @@ from dataclasses import replace
 from terascope.config import Config
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
+from terascope.optimize.driver import apply_below
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
 from terascope.physical.rules.low_planner import low_plan, scanned
 from terascope.plan.plan import Stream
-from terascope.plan.rel import Rel, Scan, inputs, with_inputs
+from terascope.plan.rel import Rel, Scan
 
 
 def host_low_level(draft: JobDraft) -> JobDraft:
@@ -48,18 +49,15 @@ def not_native(refused: Iterable[Interface]) -> str:
 
 def on_interfaces(streams: Iterable[Stream], names: set[str]) -> Iterator[Stream]:
     """The low-level streams with tuples of these interfaces, restricted to them."""
+
+    def restricted(rel: Rel) -> Rel | None:
+        if not isinstance(rel, Scan) or names.issuperset(rel.interfaces):
+            return None
+        return replace(rel, interfaces=tuple(n for n in rel.interfaces if n in names))
+
     for stream in streams:
-        scan = scanned(stream.rel)
-        wanted = tuple(n for n in scan.interfaces if n in names)
-        if wanted:
-            part = with_scan(stream.rel, replace(scan, interfaces=wanted))
-            yield stream if wanted == scan.interfaces else replace(stream, rel=part)
-
-
-def with_scan(rel: Rel, scan: Scan) -> Rel:
-    if isinstance(rel, Scan):
-        return scan
-    return with_inputs(rel, tuple(with_scan(part, scan) for part in inputs(rel)))
+        if names.intersection(scanned(stream.rel).interfaces):
+            yield stream.over(apply_below(stream.rel, restricted))
 
 
 def native_read(read: SourceRead, streams: Sequence[Stream], config: Config) -> SourceRead:

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 
 from terascope.functions.base import Scalar
 from terascope.functions.roles import FloorDivision
+from terascope.optimize.driver import apply_below
 from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.physical.split.sub_aggregates import unscaled
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, columns_of
 from terascope.plan.plan import reads
-from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, inputs, with_inputs
+from terascope.plan.rel import Aggregate, Filter, Project, Read, Rel, inputs
 
 
 def assume_merged(
@@ -28,17 +29,14 @@ def assume_merged(
     with grouping sets or with rows for empty epochs stays. `steps`: the number of which the ends of
     windows are multiples, in streams of windows.
     """
-    known = steps or {}
-    if isinstance(rel, Aggregate) and (made := without_merging(rel, low_keys, known)) is not None:
-        return made
-    parts = inputs(rel)
-    changed = tuple(assume_merged(p, low_keys, known) for p in parts)
-    return rel if changed == parts else with_inputs(rel, changed)
+    return apply_below(rel, lambda one: without_merging(one, low_keys, steps or {}))
 
 
 def without_merging(
-    rel: Aggregate, low_keys: Mapping[str, tuple[str, ...]], steps: Mapping[str, int]
+    rel: Rel, low_keys: Mapping[str, tuple[str, ...]], steps: Mapping[str, int]
 ) -> Project | None:
+    if not isinstance(rel, Aggregate):
+        return None
     below = rel.source
     source = below.source if isinstance(below, Filter) else below
     if not isinstance(source, Read) or source.stream not in low_keys:

@@ -16,7 +16,7 @@ from terascope.physical.rules.merged_groups import assume_merged, merged_jointly
 from terascope.physical.rules.share_tables import low_output
 from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
-from terascope.plan.rel import Aggregate, Project, Read, Rel, inputs, with_inputs
+from terascope.plan.rel import Aggregate, Read, Rel
 
 
 def place_high_parts(draft: JobDraft) -> JobDraft:
@@ -55,21 +55,19 @@ def over_groups(
 ) -> tuple[dict[str, Rel], Assembly]:
     """The high parts over low-level streams of which each group, by these keys, is one row."""
     lowest = {stream.name for stream in draft.split.low}
+
+    def over_view(rel: Rel) -> Rel | None:
+        """The view of a stream that shares a table of another stream."""
+        return draft.views.get(rel.stream) if isinstance(rel, Read) else None
+
     made = {
-        stream.name: apply_below(over_views(assume_merged(stream.rel, keys), draft.views), tidy)
+        stream.name: apply_below(apply_below(assume_merged(stream.rel, keys), over_view), tidy)
         for stream in draft.whole
         if stream.name not in lowest
     }
     low = {} if draft.is_live else {output.name: output for output in draft.low}
     assembly = Assembly(low, Names({stream.name for stream in draft.whole}))
     return assembly.over_windows(made), assembly
-
-
-def over_views(rel: Rel, views: Mapping[str, Project]) -> Rel:
-    """The same relation over the streams that have tables."""
-    if isinstance(rel, Read):
-        return views.get(rel.stream, rel)
-    return with_inputs(rel, tuple(over_views(part, views) for part in inputs(rel)))
 
 
 def has_ranges(rel: Rel) -> bool:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
-
 from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.physical.job import SourceRead
@@ -72,18 +70,6 @@ class Measured:
         if sample is None or not sample.tuples_kept:
             return None
         return sample.statistics(*queries)
-
-    def shares(self, read: SourceRead, queries: Sequence[LowAggregate]) -> dict[str, float]:
-        """For each aggregation, its share of the tuples that any of some aggregations takes."""
-        sample = self.sample(read)
-        if sample is None:
-            return {}
-        vectors = [sample.passed(query.name) for query in queries]
-        total = int(np.count_nonzero(sample.any_of(vectors)))
-        names = (query.name for query in queries)
-        return {
-            name: len(vector) / max(1, total) for name, vector in zip(names, vectors, strict=True)
-        }
 
     # ---- conditions
 
