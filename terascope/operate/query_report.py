@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from terascope.analysis.bounded import side_of
 from terascope.analysis.moving import is_number
 from terascope.analysis.order import FINENESS, Trees
-from terascope.analysis.row_bounds import RowBound, RowBounds
+from terascope.analysis.retention import RowBound, RowBounds
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Value
 from terascope.operate.source_report import RunFacts
