@@ -60,41 +60,43 @@ _GOLDEN_RATIO: Final = 0.6180339887498949
 
 
 @dataclass(frozen=True)
-class Addresses:
-    """Columns over the addresses."""
-
-    number: Array
-    autonomous_system: Array
-    mask: Array
-    interface: Array
-
-
-@dataclass(frozen=True)
 class FlowPopulation:
-    addresses: Addresses
+    addresses: dict[str, Array]
+    """What stands behind `src` or `dst` in the name of a column -> the values of all addresses."""
+    interface: Array
+    """Of each address."""
     pair_source: Array
     pair_destination: Array
-    """Places in `addresses`, for each pair."""
+    """Places in the columns of addresses, for each pair."""
     tuple_pair: Array
-    source_port: Array
-    destination_port: Array
-    protocol: Array
-    tos: Array
-    """These for each 4-tuple, the most frequent first."""
+    tuples: dict[str, Array]
+    """Column -> the values of all 4-tuples, the most frequent first."""
 
 
 def populate_flows(profile: FlowProfile) -> FlowPopulation:
-    addresses = _addresses(profile)
+    addresses, interface = _addresses(profile)
     shares = zipf_shares(profile.pairs, profile.pair_exponent)
     ends = zipf_shares(profile.addresses, profile.source_exponent)
     source, destination = deal_pairs(shares, ends, ends, profile.seed)
     # A frequent source is not also a frequent destination just because both lists have one law.
     turned = generator(profile.seed, "destinations").permutation(profile.addresses)
     destination = turned[destination]
-    return _conversations(profile, addresses, source, destination, np.cumsum(shares))
+    pair = _tuple_pairs(profile, np.cumsum(shares))
+    # Whoever answers in a conversation has the port of a service.
+    answers = hash_numbers(pair, profile.seed ^ 0x616E) & np.uint64(1) == 1
+    server = addresses["IP"][np.where(answers, source[pair], destination[pair])]
+    tuples = _conversations(profile, answers, server)
+    source, destination = source.astype(np.int32), destination.astype(np.int32)
+    return FlowPopulation(addresses, interface, source, destination, pair, tuples)
 
 
-def _addresses(profile: FlowProfile) -> Addresses:
+def _tuple_pairs(profile: FlowProfile, shares: Array) -> Array:
+    """Multiples of the golden ratio give every pair its share of the conversations of any rank."""
+    place = (np.arange(profile.tuples) * _GOLDEN_RATIO + 0.5) % 1.0
+    return np.minimum(np.searchsorted(shares, place), profile.pairs - 1).astype(np.int32)
+
+
+def _addresses(profile: FlowProfile) -> tuple[dict[str, Array], Array]:
     """Networks of a /16 each with some of the addresses; all else follows from the network."""
     count = profile.addresses
     networks = max(1, min(_SLASH_16S, count // ADDRESSES_PER_NETWORK))
@@ -105,24 +107,18 @@ def _addresses(profile: FlowProfile) -> Addresses:
     autonomous_system = 100 + hash_numbers(network, 11) % np.uint64(
         max(1, networks // NETWORKS_PER_AS)
     )
-    return Addresses(
-        number.astype(np.uint32),
-        autonomous_system.astype(np.uint32),
-        MASKS[hash_numbers(network, 12) % np.uint64(len(MASKS))],
-        (1 + hash_numbers(autonomous_system, 13) % np.uint64(INTERFACES)).astype(np.uint16),
-    )
+    interface = 1 + hash_numbers(autonomous_system, 13) % np.uint64(INTERFACES)
+    columns: dict[str, Array] = {
+        "IP": number.astype(np.uint32),
+        "AS": autonomous_system.astype(np.uint32),
+        "Mask": MASKS[hash_numbers(network, 12) % np.uint64(len(MASKS))],
+    }
+    return columns, interface.astype(np.uint16)
 
 
-def _conversations(
-    profile: FlowProfile, addresses: Addresses, source: Array, destination: Array, shares: Array
-) -> FlowPopulation:
-    count = profile.tuples
-    numbers = np.arange(count)
-    # Multiples of the golden ratio give every pair its share of the conversations of any rank.
-    place = (numbers * _GOLDEN_RATIO + 0.5) % 1.0
-    pair = np.minimum(np.searchsorted(shares, place), profile.pairs - 1).astype(np.int32)
-    answers = hash_numbers(pair, profile.seed ^ 0x616E) & np.uint64(1) == 1
-    server = addresses.number[np.where(answers, source[pair], destination[pair])]
+def _conversations(profile: FlowProfile, answers: Array, server: Array) -> dict[str, Array]:
+    """`answers`: whether the source of a 4-tuple is its server; `server`: the server's number."""
+    numbers = np.arange(profile.tuples)
     service = np.where(
         _draws(numbers, profile.seed ^ 0x66) < FAVOURITE_SHARE,
         _services(_draws(server, profile.seed ^ 0x73)),
@@ -136,17 +132,13 @@ def _conversations(
     is_icmp = protocol == ICMP
     port[is_icmp & between_peers] = 2048
     free[is_icmp] = 0
-    answers &= ~is_icmp
-    return FlowPopulation(
-        addresses,
-        source.astype(np.int32),
-        destination.astype(np.int32),
-        pair,
-        np.where(answers, port, free),
-        np.where(answers, free, port),
-        protocol,
-        TOS[hash_numbers(numbers, profile.seed ^ 0x746F73) % np.uint64(len(TOS))],
-    )
+    answers = answers & ~is_icmp
+    return {
+        "srcPort": np.where(answers, port, free),
+        "dstPort": np.where(answers, free, port),
+        "protocol": protocol,
+        "tos": TOS[hash_numbers(numbers, profile.seed ^ 0x746F73) % np.uint64(len(TOS))],
+    }
 
 
 def _draws(numbers: Array, seed: int) -> Array:
@@ -246,8 +238,7 @@ def _records(
     chosen = _zipf_ranks(random.random(count), profile.tuples, profile.tuple_exponent)
     pair = population.tuple_pair[chosen]
     source, destination = population.pair_source[pair], population.pair_destination[pair]
-    addresses = population.addresses
-    protocol = population.protocol[chosen]
+    of_tuples = {name: column[chosen] for name, column in population.tuples.items()}
     flags = _FLAGS[np.minimum(np.searchsorted(_FLAG_SHARES, random.random(count)), len(_FLAGS) - 1)]
     packets = np.minimum((1.0 - random.random(count)) ** (-1 / _PACKETS_SHAPE), _MOST_PACKETS)
     packets = packets.astype(np.uint32)
@@ -256,19 +247,12 @@ def _records(
         "time": (profile.start_time + numbers * profile.duration // profile.records).astype(
             np.uint32
         ),
-        "srcIP": addresses.number[source],
-        "dstIP": addresses.number[destination],
-        "srcPort": population.source_port[chosen],
-        "dstPort": population.destination_port[chosen],
-        "protocol": protocol,
-        "tos": population.tos[chosen],
-        "tcp_flags": np.where(protocol == TCP, flags, np.uint8(0)),
-        "input": addresses.interface[source],
-        "output": addresses.interface[destination],
-        "srcAS": addresses.autonomous_system[source],
-        "dstAS": addresses.autonomous_system[destination],
-        "srcMask": addresses.mask[source],
-        "dstMask": addresses.mask[destination],
+        **{f"src{name}": column[source] for name, column in population.addresses.items()},
+        **{f"dst{name}": column[destination] for name, column in population.addresses.items()},
+        **of_tuples,
+        "tcp_flags": np.where(of_tuples["protocol"] == TCP, flags, np.uint8(0)),
+        "input": population.interface[source],
+        "output": population.interface[destination],
         "packets": packets,
         "bytes": packets * size,
     }

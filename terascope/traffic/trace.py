@@ -62,7 +62,7 @@ class TrafficStream:
     population: Population
     casts: tuple[CastScenario, ...]
     custom: Array
-    """Addresses given by the user, see `addresses`."""
+    """Addresses given by the user, see `population`."""
     flows_per_second: float
 
     def chunks(self) -> Iterator[Array]:
