@@ -406,7 +406,7 @@ def open_running(
     from terascope.spark.stream.runner import Runner, StreamRun
 
     output = None if output is None else Path(output)
-    run = StreamRun(Path(checkpoint), output, format, live_settings(config, compiled), config)
+    run = StreamRun(Path(checkpoint), output, format, live_settings(compiled), config)
 
     def make(told: Callable[[BatchReport], None]) -> Runner:
         before = states.newest()
@@ -418,7 +418,7 @@ def open_running(
 
     running = RunningSet(
         make,
-        Reporter(plan, run_facts(compiled, plan, checkpoint, output, config)),
+        Reporter(plan, run_facts(compiled, plan, checkpoint, output)),
         say,
         watch,
         callback,

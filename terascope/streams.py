@@ -87,13 +87,13 @@ def nanoseconds(seconds: float) -> int | None:
     return None if math.isinf(seconds) else round(seconds * 1e9)
 
 
-def live_settings(config: Config, compiled: Compiled) -> LiveSettings:
+def live_settings(compiled: Compiled) -> LiveSettings:
     """The settings of followed and replayed sources of a set.
 
     Raises:
         SourceError: the speed is none, or a replay is no source of the session.
     """
-    own = liveness_limits(compiled.plan)
+    config, own = compiled.bindings.config, liveness_limits(compiled.plan)
     return LiveSettings(
         Speed.parse(config.speed),
         config.until_idle,
@@ -102,7 +102,7 @@ def live_settings(config: Config, compiled: Compiled) -> LiveSettings:
         config.batch_bytes,
         round(skew_of(config) * 1e9),
         nanoseconds(config.replay_limit),
-        replays_of(config, compiled),
+        replays_of(compiled),
         nanoseconds(config.liveness),
         {name: nanoseconds(limit) for name, limit in own.items()},
     )
@@ -115,22 +115,22 @@ def skew_of(config: Config) -> float:
     return LIVE_SKEW if config.speed is None else 0.0
 
 
-def replays_of(config: Config, compiled: Compiled) -> frozenset[str]:
+def replays_of(compiled: Compiled) -> frozenset[str]:
     """The sources that are declared to be replays.
 
     Raises:
         SourceError: one of them is no source of the session.
     """
-    known = compiled.bindings.interfaces
-    if ALL_SOURCES in config.replay:
+    known, replays = compiled.bindings.interfaces, compiled.bindings.config.replay
+    if ALL_SOURCES in replays:
         return frozenset(known)
-    for name in config.replay:
+    for name in replays:
         if name not in known:
             raise SourceError(
                 f"'{name}' is to be a replay, but there is no such source; there are"
                 f" {', '.join(sorted(known))}"
             )
-    return frozenset(config.replay)
+    return frozenset(replays)
 
 
 def planned_stream(
@@ -163,14 +163,10 @@ def could_go_on(compiled: Compiled, before: StreamState | None, windows: WindowP
 
 
 def run_facts(
-    compiled: Compiled,
-    plan: StreamPlan,
-    checkpoint: str | Path,
-    output: str | Path | None,
-    config: Config,
+    compiled: Compiled, plan: StreamPlan, checkpoint: str | Path, output: str | Path | None
 ) -> RunFacts:
     """The constant part of the status of the run."""
-    values = plan.job.parameters
+    config, values = compiled.bindings.config, plan.job.parameters
     run = RunStatus(
         os.getpid(),
         time.time(),
@@ -185,10 +181,5 @@ def run_facts(
         p.name: str(cast_value(values.get(p.name, p.value), p.type, Type.STRING))
         for p in compiled.plan.parameters
     }
-    return RunFacts(
-        run,
-        config.speed is None,
-        parameters,
-        config.liveness,
-        liveness_limits(compiled.plan),
-    )
+    own = liveness_limits(compiled.plan)
+    return RunFacts(run, config.speed is None, parameters, config.liveness, own)

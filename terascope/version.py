@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-
-def installed_version() -> str:
-    try:
-        return version("terascope")
-    except PackageNotFoundError:
-        return "0+not-installed"
-
-
-VERSION = installed_version()
+try:
+    VERSION = version("terascope")
+except PackageNotFoundError:
+    VERSION = "0+not-installed"

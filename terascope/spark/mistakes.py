@@ -96,7 +96,9 @@ def translated(problem: Exception) -> Exception:
     if marked and (told := unmarked(marked.group(1))) is not None:
         return told
     if "ARITHMETIC_OVERFLOW" in text:
-        return Overflow(overflowing(text))
+        # Spark's advice names the function: "use `try_add` to tolerate overflow".
+        advice = TRY.search(text)
+        return Overflow(OPERATIONS.get(advice.group(1), ARITHMETIC) if advice else ARITHMETIC)
     if isinstance(problem, PySparkException) or type(problem).__module__.startswith("py4j"):
         return RunError(f"Spark failed: {telling_line(text)}")
     return problem
@@ -109,12 +111,6 @@ def unmarked(text: str) -> Exception | None:
         return KINDS[told["kind"]][0](told["message"])
     except (ValueError, KeyError):
         return None
-
-
-def overflowing(text: str) -> str:
-    """The function in Spark's advice: "use `try_add` to tolerate overflow"."""
-    advice = TRY.search(text)
-    return OPERATIONS.get(advice.group(1), ARITHMETIC) if advice else ARITHMETIC
 
 
 def telling_line(text: str) -> str:

@@ -113,11 +113,10 @@ class Arguments:
         return SparkForm(parts, finished_moments(finish, float_moments))
 
 
-def native_aggregate(a: Arguments) -> SparkForm | None:
-    """The aggregate as Spark aggregates; None when it exists in Python only."""
-    if a.call.args and a.type is Type.NULL:
-        return None
-    return a.call.function.spark(a)
+def aggregated(a: Arguments) -> SparkForm:
+    """The aggregate as Spark aggregates, or as a fold in Python where it has no such form."""
+    has_form = not a.call.args or a.type is not Type.NULL
+    return (a.call.function.spark(a) if has_form else None) or python_aggregate(a)
 
 
 @dataclass

@@ -52,7 +52,9 @@ def native_cast(operand: Operand, target: Type) -> SparkColumn | None:
     if target.is_integer:
         return to_integer(operand)
     if target.is_address:
-        return integer_to_address(value) if source.is_integer else None
+        if not source.is_integer:
+            return None
+        return F.when(value.between(number(0), number(IPV4_MAX)), ipv4_address(value))
     match target:
         case Type.FLOAT:
             return to_float(operand)
@@ -148,7 +150,3 @@ def to_string(operand: Operand) -> SparkColumn | None:
 def written_address(address: Column) -> Column:
     """Addresses as text, a column batch at a time."""
     return arrow_function(address_text, Type.STRING)(address)
-
-
-def integer_to_address(value: Column) -> Column:
-    return F.when(value.between(number(0), number(IPV4_MAX)), ipv4_address(value))

@@ -29,9 +29,8 @@ from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Read, S
 from terascope.plan.show import written_agg
 from terascope.spark.catalyst.aggregates import (
     Arguments,
+    aggregated,
     empty_value,
-    native_aggregate,
-    python_aggregate,
 )
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.float_sums import (
@@ -124,10 +123,6 @@ class Prepared:
         if key not in self._digits:
             self._digits[key] = digits_of(*key)
         return self._digits[key][0]
-
-
-def aggregated(arguments: Arguments) -> SparkForm:
-    return native_aggregate(arguments) or python_aggregate(arguments)
 
 
 def aggregate_frame(rel: Aggregate, source: Frame, parameters: Parameters) -> Frame:

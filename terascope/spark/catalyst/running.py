@@ -26,13 +26,14 @@ from terascope.plan.rel import Field, Running
 from terascope.spark.catalyst.aggregates import (
     Arguments,
     GroupFold,
+    aggregated,
     collected,
     empty_value,
     fold_of,
     in_order,
 )
 from terascope.spark.catalyst.frame import Frame, place, schema_of
-from terascope.spark.catalyst.grouping import Prepared, aggregated, finished, group_by
+from terascope.spark.catalyst.grouping import Prepared, finished, group_by
 from terascope.spark.mistakes import telling
 
 BATCH_ROWS = 8192
