@@ -25,12 +25,12 @@ from terascope.execute.reports import reports_from_json, scan_horizon
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
 from terascope.execute.results.result_files import Format
 from terascope.physical.delivery import PartFormat, Sink
-from terascope.physical.job import Job, Output, SourceRead
+from terascope.physical.job import Job, SourceRead
 from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.spark.catalyst.frame import Frame
-from terascope.spark.catalyst.relations import Context, frame_of, sort_column
+from terascope.spark.catalyst.relations import Context, frame_of, ordered_rows
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.engine import META, SparkBatchEngine, source_frame, tasks_of
 from terascope.spark.mistakes import translating
@@ -191,16 +191,8 @@ def compute_streams(
             result.orders[output.stream] = output.order
             continue
         frame = streams[output.stream]
-        result.dataframes[output.stream] = delivered(output, frame)
-        visible = [frame.column(name).alias(name) for name in output.columns]
-        result.unsorted[output.stream] = frame.df.select(*visible)
+        result.dataframes[output.stream] = ordered_rows(frame, output.order, output.columns)
+        result.unsorted[output.stream] = ordered_rows(frame, (), output.columns)
         types = {f.name: f for f in frame.fields}
         result.fields[output.stream] = tuple(types[name] for name in output.columns)
     return context
-
-
-def delivered(output: Output, frame: Frame) -> DataFrame:
-    """The visible columns under their own names, rows in order."""
-    order = [sort_column(frame.column(name), down) for name, down in output.order]
-    df = frame.df.orderBy(*order) if order else frame.df
-    return df.select(*(frame.column(name).alias(name) for name in output.columns))

@@ -38,8 +38,8 @@ from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.casts import wide_number, written_address
-from terascope.spark.catalyst.frame import place, schema_of
-from terascope.spark.catalyst.relations import sort_column
+from terascope.spark.catalyst.frame import place, project, schema_of
+from terascope.spark.catalyst.relations import ordered_rows
 from terascope.spark.mistakes import in_worker, translating
 from terascope.types import Type
 
@@ -203,9 +203,6 @@ def parts_frame(
     files = [str(part.path) for part in parts if part.rows]
     schema = schema_of(fields)
     df = spark.read.parquet(*files) if files else spark.createDataFrame([], schema)
-    df = df.toDF(*(place(i) for i in range(len(fields))))
-    df = df.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in schema))
-    places = {f.name: F.col(place(i)) for i, f in enumerate(fields)}
-    if order:
-        df = df.orderBy(*(sort_column(places[name], down) for name, down in order))
-    return df.select(*(F.col(place(i)).alias(f.name) for i, f in enumerate(fields[:columns])))
+    held = df.toDF(*(f.name for f in schema))
+    frame = project(held, (F.col(f.name).cast(f.dataType) for f in schema), tuple(fields))
+    return ordered_rows(frame, order, frame.names[:columns])

@@ -10,7 +10,7 @@ outer side without a partner have the missing side NULL, except for the columns 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -139,6 +139,15 @@ def rank_frame(rel: Rank, source: Frame, context: Context) -> Frame:
 def sort_column(column: Column, descending: bool) -> Column:
     """A sort column in which NULL counts as the largest value."""
     return column.desc_nulls_first() if descending else column.asc_nulls_last()
+
+
+def ordered_rows(
+    frame: Frame, order: Iterable[tuple[str, bool]], names: Iterable[str]
+) -> DataFrame:
+    """Some columns of a frame under their own names, rows in order; True: descending."""
+    sorting = [sort_column(frame.column(name), down) for name, down in order]
+    df = frame.df.orderBy(*sorting) if sorting else frame.df
+    return df.select(*(frame.column(name).alias(name) for name in names))
 
 
 def merge_frame(rel: Merge, sources: list[Frame]) -> Frame:
