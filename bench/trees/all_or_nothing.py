@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from terascope.sharing.cost import Accounting
+from terascope.sharing.cost import Accounting, costs_of
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import Allocator
 from terascope.sharing.model import Tree
@@ -97,6 +97,6 @@ def all_or_nothing(
                 part = (memory_bytes - memory) / allocator.size[at]
                 rows.append([*sizes[:at], min(part, allocator.made[at].most), *sizes[at + 1 :]])
     allocations = np.array(rows)
-    cost = allocator.costs(allocations)
+    cost = costs_of(allocations, allocator.arrays)
     best = int(cost.argmin())
     return tuple(float(size) for size in allocations[best]), float(cost[best])

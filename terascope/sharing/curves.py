@@ -22,15 +22,20 @@ from math import exp, log
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from terascope.sharing.evictions import Floats, filtered, leaving, reuse, support, zipf
 from terascope.sharing.model import Attributes, Statistics, TableModel
 
 INPUTS: Final = 8
 SIZES: Final = 96
+GRID: Final = 4 * (INPUTS - 1) + 1
+"""The inputs of a form: every input of a curve, and three between each two of them."""
 SMALLEST: Final = 1e-5
 MOST_PLACES: Final = 8.0
 """Places per group beyond which a direct-mapped table is not made larger."""
+SPREAD: Final = 1.001
+"""The least ratio between the largest and the smallest input of a curve."""
 GROUP_STEP, EXPONENT_STEP = 0.05, 0.01
 """Attribute sets whose groups and exponents differ by less than this share one computation."""
 
@@ -51,8 +56,8 @@ class Curve:
 
     def row(self, rows_in: float) -> Floats:
         """The rows that leave a table of each size of the grid."""
-        if rows_in <= self.groups or len(self.log_inputs) == 1:
-            return np.full(len(self.buckets), min(rows_in, self.groups))
+        if rows_in <= self.groups:
+            return np.full(len(self.buckets), rows_in)
         at = (log(rows_in) - self.log_inputs[0]) / (self.log_inputs[1] - self.log_inputs[0])
         below = min(int(at), len(self.log_inputs) - 2)
         part = min(at - below, 1.0)
@@ -61,25 +66,6 @@ class Curve:
 
     def out(self, buckets: float, rows_in: float) -> float:
         return float(np.interp(buckets, self.buckets, self.row(rows_in)))
-
-    def outs(self, buckets: Floats, rows_in: Floats) -> Floats:
-        """The rows that leave, for each pair of a size and an input."""
-        if len(self.log_inputs) == 1:
-            return np.minimum(rows_in, self.groups)
-        row = (np.log(np.maximum(rows_in, self.groups)) - self.log_inputs[0]) / (
-            self.log_inputs[1] - self.log_inputs[0]
-        )
-        below = np.minimum(row.astype(np.int64), len(self.log_inputs) - 2)
-        part = np.minimum(row - below, 1.0)
-        right = np.clip(np.searchsorted(self.buckets, buckets, "right"), 1, len(self.buckets) - 1)
-        left, each = right - 1, np.arange(len(right))
-        share = (buckets - self.buckets[left]) / (self.buckets[right] - self.buckets[left])
-        share = np.clip(share, 0.0, 1.0)
-        less, more = self.log_out[below], self.log_out[below + 1]
-        near, far = (
-            np.exp((1 - part) * less[each, at] + part * more[each, at]) for at in (left, right)
-        )
-        return np.asarray(np.minimum((1 - share) * near + share * far, rows_in))
 
     def buckets_for(self, out: Floats, rows_in: float) -> Floats:
         """The fewest buckets with which at most `out` rows leave, or infinity."""
@@ -93,8 +79,8 @@ def curve(groups: float, exponent: float, tuples: float, model: TableModel) -> C
     most = MOST_PLACES if model in ("direct_mapped", "second_chance") else 1.0
     sizes = _sizes(most)
     if tuples <= groups * 1.0001:
-        flat = np.full((1, SIZES), log(tuples))
-        return Curve(tuples, np.array([log(tuples)]), sizes * tuples, flat)
+        inputs = np.log([tuples, tuples * SPREAD])
+        return Curve(tuples, inputs, sizes * tuples, np.full((2, SIZES), log(tuples)))
     inputs = np.geomspace(groups, tuples, INPUTS)
     if model == "uniform":  # lemma 7.1
         out = np.maximum(groups, sizes * groups + np.outer(inputs, 1 - np.clip(sizes, 0.0, 1.0)))
@@ -143,8 +129,33 @@ def _lawful(log_out: Floats, log_inputs: Floats) -> Floats:
     return log_out
 
 
+@dataclass(frozen=True)
+class Form:
+    """The rows that leave the table of an attribute set, for every input between its groups and all
+    tuples: the input is never smaller.
+    """
+
+    grid: Floats
+    cell: npt.NDArray[np.int64]
+    """By [rows, size]: the cell of the grid in which the number of leaving rows is."""
+    share: Floats
+    """By [rows, size]: the position within that cell, from 0 to 1."""
+    log_out: Floats
+    """By [rows, size]: the logarithm of the rows that leave."""
+
+
+def rows_leaving(made: Curve, tuples: float) -> Form:
+    grid = np.geomspace(made.groups, max(tuples, made.groups * SPREAD), GRID)
+    grid[0] = made.groups
+    rows = np.array([made.row(float(rows)) for rows in grid])
+    rows = np.clip(rows, grid[0], grid[:, None])
+    cell = np.clip(np.searchsorted(grid, rows, "right") - 1, 0, GRID - 2)
+    share = (rows - grid[cell]) / (grid[cell + 1] - grid[cell])
+    return Form(grid, cell, share, np.log(rows))
+
+
 class Curves:
-    """The curves of attribute sets, each made once."""
+    """The curves and forms of attribute sets, each made once."""
 
     def __init__(self, statistics: Statistics, model: TableModel) -> None:
         self.statistics = statistics
@@ -155,3 +166,6 @@ class Curves:
             return curve(groups, statistics.exponent(attributes), statistics.tuples, model)
 
         self.of: Callable[[Attributes], Curve] = cache(made)
+        self.form: Callable[[Attributes], Form] = cache(
+            lambda attributes: rows_leaving(self.of(attributes), statistics.tuples)
+        )

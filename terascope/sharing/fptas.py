@@ -19,6 +19,7 @@ need if so many enter them. Three things differ from the printed algorithm, none
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil, log
 from typing import Final, TypeAlias
@@ -27,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from terascope.machine_code import compiled
-from terascope.sharing.cost import Accounting, least_cost
+from terascope.sharing.cost import Accounting, costs_of, least_cost, tree_arrays
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
 from terascope.sharing.model import Node, Tree
@@ -39,39 +40,13 @@ ROUNDINGS: Final = 4
 
 
 @dataclass(frozen=True)
-class Points:
-    """Pairs of cost and bytes, in order of falling cost."""
+class Choices:
+    """Allocations of some tables: pairs of cost and bytes, in order of falling cost."""
 
     cost: Floats
     memory: Floats
-
-
-@dataclass(frozen=True)
-class Combined:
-    """The combined allocations of the children of a node, for one number of rows that leave it."""
-
-    points: Points
-    simple: tuple[int, ...]
-    """The children that share memory by slope."""
-    segments: Places
-    """The child of each segment, steepest segment first."""
-    buckets: Floats
-    """The buckets of each segment."""
-    kept: Places
-    """The number of segments taken at each point that was kept."""
-    joins: tuple[tuple[int, Places, Places, Floats], ...]
-    """For each child: the left point and the child's point of each sum, and the memory of the
-    child's points."""
-
-
-@dataclass(frozen=True)
-class SubtreeChoices:
-    """The (cost, memory) pairs of a subtree for one input, with the choices behind them."""
-
-    points: Points
-    level: Places
-    below: Places
-    buckets: Floats
+    write: Callable[[int, Floats], None]
+    """Write the buckets of these tables that belong to one of the pairs."""
 
 
 @dataclass(frozen=True)
@@ -216,14 +191,22 @@ def combined_points(
     return out_cost, out_memory, out_choice, out_point
 
 
-def summed(one: Points, other: Points, cell: float) -> tuple[Points, Places, Places]:
-    """The best sums of a point of each of two lists, with the two points of each sum."""
+def summed(one: Choices, other: Choices, cell: float) -> Choices:
+    """The best sums of a pair of each of two lists."""
     starts = np.zeros(len(one.cost), np.int64)
     stops = np.full(len(one.cost), len(other.cost), np.int64)
     cost, memory, left, right = combined_points(
         one.cost, one.memory, starts, stops, other.cost, other.memory, cell
     )
-    return Points(cost, memory), left, right
+
+    def write(point: int, buckets: Floats) -> None:
+        one.write(int(left[point]), buckets)
+        other.write(int(right[point]), buckets)
+
+    return Choices(cost, memory, write)
+
+
+NOTHING: Final = Choices(np.zeros(1), np.zeros(1), lambda _point, _buckets: None)
 
 
 @dataclass
@@ -235,24 +218,17 @@ class Allocator:
     accounting: Accounting
     eps: float
     levels: dict[int, Floats] = field(default_factory=dict)
-    combined: dict[int, list[Combined]] = field(default_factory=dict)
-    choices: dict[int, list[SubtreeChoices]] = field(default_factory=dict)
+    choices: dict[int, list[Choices]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         nodes = self.tree.nodes
         self.tuples = self.curves.statistics.tuples
         self.made: list[Curve] = [self.curves.of(node.attributes) for node in nodes]
-        degrees = self.tree.degrees()
-        self.weight = [
-            self.accounting.weight(node, degree)
-            for node, degree in zip(nodes, degrees, strict=True)
-        ]
-        self.size = [float(self.accounting.bytes_of(node)) for node in nodes]
-        self.free = [self.accounting.is_free(node.is_query) for node in nodes]
+        self.arrays = tree_arrays(self.tree, self.curves, self.accounting)
+        self.weight, self.size, self.free = self.arrays.weight, self.arrays.size, self.arrays.free
         self.below: dict[int | None, list[int]] = {None: []}
-        counts = [weight > 0 for weight in self.weight]
         for at, node in enumerate(nodes):
-            if counts[at]:
+            if self.weight[at] > 0:
                 self.below.setdefault(node.parent, []).append(at)
         self.inner = {at for at in self.below if at is not None}
         depth = self._roundings()
@@ -270,19 +246,20 @@ class Allocator:
         return max(count, default=0)
 
     def frontier(self) -> Frontier:
-        order = range(len(self.tree.nodes))
-        for at in order:
-            if at in self.inner:
-                self.levels[at] = self._levels(at)
-        for at in reversed(order):
-            if at in self.inner:
-                levels = self.levels[at]
-                self.combined[at] = [
-                    self._combine(self.below[at], float(rows), k) for k, rows in enumerate(levels)
-                ]
-                self.choices[at] = self._choices(at)
-        top = self._combine(self.below[None], self.tuples, 0)
-        return self._allocations(top)
+        """The allocations of the whole tree, with their unrounded cost."""
+        inner = sorted(self.inner)
+        for at in inner:
+            self.levels[at] = self._levels(at)
+        for at in reversed(inner):
+            self.choices[at] = self._subtree(at)
+        top = self._children(None, self.tuples, 0)
+        groups = np.array([made.groups for made in self.made])
+        buckets = np.repeat(np.where(self.free, groups, 0.0)[None, :], len(top.cost), axis=0)
+        for point, row in enumerate(buckets):
+            top.write(point, row)
+        memory, cost = buckets @ self.size, costs_of(buckets, self.arrays)
+        kept = unbeaten(memory, cost)
+        return Frontier(memory[kept], cost[kept], buckets[kept])
 
     def _levels(self, at: int) -> Floats:
         """The numbers of rows that may leave a node; others are rounded up to these."""
@@ -298,123 +275,87 @@ class Allocator:
         parent = self.tree.nodes[at].parent
         return np.array([self.tuples]) if parent is None else self.levels[parent]
 
-    def _choices(self, at: int) -> list[SubtreeChoices]:
+    def _subtree(self, at: int) -> list[Choices]:
         """For each input: the reachable levels, their memory, and the best choice below."""
-        levels, combined = self.levels[at], self.combined[at]
-        starts = np.cumsum([0, *(len(each.points.cost) for each in combined)])
-        cost = np.concatenate([each.points.cost for each in combined])
-        memory = np.concatenate([each.points.memory for each in combined])
-        found = []
-        for rows in self._inputs(at):
-            if self.free[at]:
-                buckets = np.array([self.made[at].most])
-                own = np.zeros(1)
-            else:
-                buckets = self.made[at].buckets_for(levels, float(rows))
-                own = buckets * self.size[at]
-            free = np.flatnonzero(own == 0)  # after the first that needs nothing all are worse
-            count = len(own) if not len(free) else int(free[0]) + 1
-            out_cost, out_memory, level, below = combined_points(
+        levels = self.levels[at]
+        below = [self._children(at, float(rows), k) for k, rows in enumerate(levels)]
+        starts = np.cumsum([0, *(len(each.cost) for each in below)])
+        cost = np.concatenate([each.cost for each in below])
+        memory = np.concatenate([each.memory for each in below])
+
+        def choices(rows: float) -> Choices:
+            sizes = np.zeros(1) if self.free[at] else self.made[at].buckets_for(levels, rows)
+            own = sizes * self.size[at]
+            unpaid = np.flatnonzero(own == 0)  # after the first that needs nothing all are worse
+            count = len(own) if not len(unpaid) else int(unpaid[0]) + 1
+            out_cost, out_memory, level, point_below = combined_points(
                 (self.weight[at] * levels)[:count], own[:count], starts[:-1], starts[1:],
                 cost, memory, self.cell,
             )  # fmt: skip
-            points = Points(out_cost, out_memory)
-            found.append(SubtreeChoices(points, level, below, buckets[level]))
-        return found
 
-    def _combine(self, children: list[int], rows: float, input_at: int) -> Combined:
-        """Q: the sums of the children's pairs of cost and memory."""
+            def write(point: int, buckets: Floats) -> None:
+                if not self.free[at]:
+                    buckets[at] = sizes[level[point]]
+                below[level[point]].write(int(point_below[point]), buckets)
+
+            return Choices(out_cost, out_memory, write)
+
+        return [choices(float(rows)) for rows in self._inputs(at)]
+
+    def _children(self, parent: int | None, rows: float, input_at: int) -> Choices:
+        """Q: the sums of the choices of the children, for a number of rows that enter them."""
+        others: list[Choices] = []
         simple: list[int] = []
-        others: list[tuple[int, Points]] = []
         falls: list[tuple[Floats, Floats, Floats]] = []
         fixed = 0.0
-        for at in children:
+        for at in self.below[parent]:
+            made, weight = self.made[at], float(self.weight[at])
             if at in self.inner:
-                others.append((at, self.choices[at][input_at].points))
-                continue
-            made = self.made[at]
-            if self.free[at]:
-                fixed += self.weight[at] * min(rows, made.groups)
-                continue
-            row = made.row(rows)
-            drop, memory, width, convex = hull_segments(
-                row, made.buckets, self.weight[at], self.size[at], self.cell
-            )
-            if convex:
-                fixed += self.weight[at] * float(row[0])
-                simple.append(at)
-                falls.append((drop, memory, width))
+                others.append(self.choices[at][input_at])
+            elif self.free[at]:
+                fixed += weight * min(rows, made.groups)
             else:
-                fine = subdivided(self.weight[at] * row, made.buckets, self.cell)
-                cost = self.weight[at] * np.interp(fine, made.buckets, row)
-                others.append((at, Points(cost, self.size[at] * fine)))
-        cost, memory = np.array([fixed]), np.zeros(1)
-        segments, taken = np.zeros(0, np.int64), np.zeros(0)
-        if falls:
-            drop, size, width = map(np.concatenate, zip(*falls, strict=True))
-            order = np.argsort(-drop / np.maximum(size, 1e-300), kind="stable")
-            owner = np.repeat(np.arange(len(falls)), [len(drops) for drops, _, _ in falls])
-            segments, taken = owner[order], width[order]
-            cost = fixed - np.append(0.0, np.cumsum(drop[order]))
-            memory = np.append(0.0, np.cumsum(size[order]))
-        total, kept = Points(cost, memory), np.zeros(1, np.int64)
-        if len(cost) > 1:
-            total, kept, _ = summed(total, Points(np.zeros(1), np.zeros(1)), self.cell)
-        joins = []
-        for at, points in sorted(others, key=lambda other: len(other[1].cost)):
-            total, left, right = summed(total, points, self.cell)
-            joins.append((at, left, right, points.memory))
-        return Combined(total, tuple(simple), segments, taken, kept, tuple(joins))
-
-    def _allocations(self, top: Combined) -> Frontier:
-        """The pairs of the whole tree as buckets, with their unrounded cost."""
-        count = len(top.points.cost)
-        buckets = np.zeros((count, len(self.tree.nodes)))
-        for at, free in enumerate(self.free):
-            if free:
-                buckets[:, at] = self.made[at].groups
-        for point in range(count):
-            self._decode(top, point, 0, buckets[point])
-        memory = buckets @ np.array(self.size)
-        cost = self.costs(buckets)
-        kept = unbeaten(memory, cost)
-        return Frontier(memory[kept], cost[kept], buckets[kept])
-
-    def _decode(self, combined: Combined, point: int, input_at: int, buckets: Floats) -> None:
-        for at, left, right, memory in reversed(combined.joins):
-            chosen = int(right[point])
-            point = int(left[point])
-            if at not in self.inner:
-                buckets[at] = memory[chosen] / self.size[at]
-                continue
-            choice = self.choices[at][input_at]
-            level = int(choice.level[chosen])
-            if not self.free[at]:
-                buckets[at] = choice.buckets[chosen]
-            self._decode(self.combined[at][level], int(choice.below[chosen]), level, buckets)
-        taken = int(combined.kept[point]) if len(combined.kept) else 0
-        amounts = np.bincount(
-            combined.segments[:taken], combined.buckets[:taken], len(combined.simple)
-        )
-        for at, amount in zip(combined.simple, amounts, strict=True):
-            buckets[at] = amount
-
-    def costs(self, allocations: Floats) -> Floats:
-        """C(T) of each allocation, not rounded, without intermediate nodes that get no memory: rows
-        need not pass through such a node.
-        """
-        total = np.full(len(allocations), len(self.tree.children(None)) * self.tuples)
-        out: list[Floats] = []
-        for at, node in enumerate(self.tree.nodes):
-            rows = np.full(len(total), self.tuples) if node.parent is None else out[node.parent]
-            sizes = allocations[:, at]
-            if self.free[at]:
-                sizes = np.full(len(total), self.made[at].most)
-            out.append(self.made[at].outs(sizes, rows))
-            total += self.weight[at] * out[-1]
-            if not node.is_query:
-                total -= np.where(sizes == 0, rows, 0.0)
+                row = made.row(rows)
+                *fall, convex = hull_segments(row, made.buckets, weight, self.size[at], self.cell)
+                if convex:
+                    fixed += weight * float(row[0])
+                    simple.append(at)
+                    falls.append((fall[0], fall[1], fall[2]))
+                else:
+                    others.append(self._alone(at, row))
+        total = self._by_slope(simple, falls, fixed)
+        for other in sorted(others, key=lambda choices: len(choices.cost)):
+            total = summed(total, other, self.cell)
         return total
+
+    def _alone(self, at: int, row: Floats) -> Choices:
+        """The sizes of a table whose curve is not convex."""
+        made = self.made[at]
+        sizes = subdivided(self.weight[at] * row, made.buckets, self.cell)
+
+        def write(point: int, buckets: Floats) -> None:
+            buckets[at] = sizes[point]
+
+        cost = self.weight[at] * np.interp(sizes, made.buckets, row)
+        return Choices(cost, self.size[at] * sizes, write)
+
+    def _by_slope(
+        self, tables: list[int], falls: list[tuple[Floats, Floats, Floats]], fixed: float
+    ) -> Choices:
+        """Tables with convex curves share memory by slope: the steepest segment comes first."""
+        if not falls:
+            return replace(NOTHING, cost=np.array([fixed]))
+        drop, size, width = map(np.concatenate, zip(*falls, strict=True))
+        order = np.argsort(-drop / np.maximum(size, 1e-300), kind="stable")
+        owner = np.repeat(np.arange(len(falls)), [len(drops) for drops, _, _ in falls])[order]
+        width = width[order]
+
+        def write(taken: int, buckets: Floats) -> None:
+            buckets[tables] = np.bincount(owner[:taken], width[:taken], len(tables))
+
+        cost = fixed - np.append(0.0, np.cumsum(drop[order]))
+        memory = np.append(0.0, np.cumsum(size[order]))
+        return summed(Choices(cost, memory, write), NOTHING, self.cell)
 
 
 def frontier(tree: Tree, curves: Curves, accounting: Accounting, eps: float) -> Frontier:

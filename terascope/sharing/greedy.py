@@ -9,9 +9,11 @@ that is their union, or below one of them that contains the others; an intermedi
 a node moves below any other that contains it. So a query whose keys are a subset of another's may
 become its child.
 
-Cost: Algorithm 1 allocates the memory anew for each of quadratically many changes. At a price of
-memory the gain of a change is computed where it happens (priced.py), and an upper bound of the gain
-rules most changes out before the groups of their union are counted.
+Cost: Algorithm 1 allocates the memory anew for each of quadratically many changes, because with a
+budget the gain of a change depends on all tables. So memory gets a price, so many hash operations a
+byte: a subtree, and a change within it, can then be judged by itself, and the trees that are tried
+do not depend on the budget. An upper bound of the gain rules most changes out before the groups of
+their union are counted.
 """
 
 from __future__ import annotations
@@ -24,15 +26,64 @@ import numpy as np
 import numpy.typing as npt
 
 from terascope.machine_code import compiled
-from terascope.sharing.cost import Accounting
+from terascope.sharing.cost import Accounting, interpolated
 from terascope.sharing.curves import Curve, Curves
 from terascope.sharing.evictions import Floats
-from terascope.sharing.model import AttributeBits, Attributes, Node, Tree
-from terascope.sharing.priced import GRID, best_size, interpolated, worth
+from terascope.sharing.model import Attributes, AttributeSets, Node, Tree
 
 LEAST_GAIN: Final = 1e-6
 """The least gain of a step, as a share of the cost."""
 STREAM: Final = -1
+GRID: Final = 48
+
+
+@compiled
+def best_size(
+    log_inputs: Floats,
+    log_out: Floats,
+    buckets: Floats,
+    bucket_price: float,
+    below: Floats,
+    grid: Floats,
+    rows_in: float,
+) -> tuple[float, float, float]:
+    """The cheapest size of a table: its cost, the buckets, the rows that leave it. `below` is the
+    cost of the leaving rows, on the grid.
+    """
+    best, best_buckets, best_out = interpolated(below, grid, rows_in), 0.0, rows_in
+    at = (np.log(rows_in) - log_inputs[0]) / (log_inputs[1] - log_inputs[0])
+    if at <= 0:  # every row is a group of its own
+        return best, best_buckets, best_out
+    low = min(int(at), len(log_inputs) - 2)
+    part = min(at - low, 1.0)
+    log_step = np.log(grid[1])
+    for k in range(1, len(buckets)):
+        log_rows = (1 - part) * log_out[low, k] + part * log_out[low + 1, k]
+        out = np.exp(log_rows)
+        cell = min(max(int(log_rows / log_step), 0), len(grid) - 2)
+        share = (out - grid[cell]) / (grid[cell + 1] - grid[cell])
+        value = below[cell] + share * (below[cell + 1] - below[cell]) + bucket_price * buckets[k]
+        if value < best:
+            best, best_buckets, best_out = value, buckets[k], out
+    return best, best_buckets, best_out
+
+
+@compiled
+def priced_values(
+    log_inputs: Floats,
+    log_out: Floats,
+    buckets: Floats,
+    bucket_price: float,
+    below: Floats,
+    grid: Floats,
+) -> Floats:
+    """W(n): the least of (cost below the table + price of its buckets) when n rows enter it, on
+    the grid of n.
+    """
+    values = np.empty(len(grid))
+    for at in range(len(grid)):
+        values[at] = best_size(log_inputs, log_out, buckets, bucket_price, below, grid, grid[at])[0]
+    return values
 
 
 @dataclass
@@ -66,14 +117,13 @@ class TreeDraft:
     def __init__(self, first: Tree, curves: Curves, accounting: Accounting) -> None:
         self.curves = curves
         self.accounting = accounting
-        names = AttributeBits(name for node in first.nodes for name in node.attributes)
-        self.attributes = names.attributes
-        self.grid = np.geomspace(1.0, max(curves.statistics.tuples, 2.0), GRID)
+        self.sets = AttributeSets(first, curves.statistics)
         self.tuples = curves.statistics.tuples
+        self.grid = np.geomspace(1.0, max(self.tuples, 2.0), GRID)
         self.price = np.inf
         self.members: dict[int, DraftNode] = {
             at: DraftNode(
-                names.bits(node.attributes),
+                self.sets.bits(node.attributes),
                 STREAM if node.parent is None else node.parent,
                 node.slots,
                 node.is_query,
@@ -83,7 +133,6 @@ class TreeDraft:
         self._next = len(first.nodes)
         self.floors: dict[int, float] = {}
         self.judged: dict[tuple[int, int], tuple[tuple[float, int, float], float]] = {}
-        self._groups: dict[int, float] = {}
         self._asked = np.zeros(0, np.int64)
         self._counted = np.zeros(0)
         self.values: dict[int, Floats] = {}
@@ -92,20 +141,18 @@ class TreeDraft:
         self.total = np.inf
 
     def curve(self, bits: int) -> Curve:
-        return self.curves.of(self.attributes(bits))
+        return self.curves.of(self.sets.attributes(bits))
 
     def groups(self, bits: int) -> float:
-        found = self._groups.get(bits)
-        if found is None:
-            found = self.curves.statistics.groups(self.attributes(bits))
-            self._groups[bits] = self.floors[bits] = found
+        found = self.floors[bits] = self.sets.groups(bits)
         return found
 
     def floor(self, bits: int) -> float:
         """A lower bound of the groups of a set of attributes, from the subsets counted so far."""
-        if len(self._groups) > len(self._asked) * 1.05:
-            self._asked = np.array(list(self._groups), np.int64)
-            self._counted = np.array(list(self._groups.values()))
+        known = self.sets.known_groups
+        if len(known) > len(self._asked) * 1.05:
+            self._asked = np.array(list(known), np.int64)
+            self._counted = np.array(list(known.values()))
         inside = self._counted[self._asked & ~np.int64(bits) == 0]
         found = float(inside.max(initial=self.floors.get(bits, 0.0)))
         self.floors[bits] = found
@@ -117,24 +164,28 @@ class TreeDraft:
             found.setdefault(member.parent, []).append(at)
         return found
 
-    def bucket_price(self, bits: int, slots: int) -> float:
-        return float(self.price) * self.accounting.entry_bytes(bits.bit_count(), slots)
+    def offer(self, bits: int, slots: int) -> tuple[Floats, Floats, Floats, float]:
+        """The curve of a table, and the price of its buckets."""
+        made = self.curve(bits)
+        price = float(self.price) * self.accounting.entry_bytes(bits.bit_count(), slots)
+        return made.log_inputs, made.log_out, made.buckets, price
 
     # ------------------------------------------------------------------ judging
 
     def judge(self) -> None:
         """Compute values bottom-up, then sizes and outputs top-down."""
         below_of = self.children()
-        self.values.clear()
-        self.buckets.clear()
-        self.out = {STREAM: self.tuples}
         order = list(self._top_down(below_of))
         below: dict[int, Floats] = {}
         for at in reversed(order):
-            below[at] = self._below(at, below_of.get(at, []))
-            self.values[at] = self._value(at, below[at])
+            children = below_of.get(at, [])
+            per_row = len(children) + self.accounting.per_row(self.members[at].is_query)
+            below[at] = sum((self.values[child] for child in children), per_row * self.grid)
+            self.values[at] = self._value(self.members[at], below[at])
+        self.buckets, self.out = {}, {STREAM: self.tuples}
         for at in order:
-            self._place(at, below[at])
+            rows_in = self.out[self.members[at].parent]
+            self.buckets[at], self.out[at] = self._size(self.members[at], below[at], rows_in)
         self.total = sum(self.fed(at, self.tuples) for at in below_of[STREAM])
 
     def _top_down(self, below_of: dict[int, list[int]]) -> Iterator[int]:
@@ -144,37 +195,21 @@ class TreeDraft:
             yield at
             pending.extend(below_of.get(at, ()))
 
-    def _below(self, at: int, children: list[int]) -> Floats:
-        """The cost of the rows that leave the node, on the grid."""
-        per_row = len(children) + self.accounting.per_row(self.members[at].is_query)
-        below = per_row * self.grid
-        for child in children:
-            below = below + self.values[child]
-        return np.asarray(below)
-
-    def _value(self, at: int, below: Floats) -> Floats:
-        member = self.members[at]
-        if not below.any():
-            return below
+    def _value(self, member: DraftNode, below: Floats) -> Floats:
+        """W(n) of a node, on the grid. `below` is the cost of the rows that leave it."""
         made = self.curve(member.bits)
         if self.accounting.is_free(member.is_query):
             return np.interp(np.minimum(self.grid, made.groups), self.grid, below)
-        return worth(made, self.bucket_price(member.bits, member.slots), below, self.grid)
+        return priced_values(*self.offer(member.bits, member.slots), below, self.grid)
 
-    def _place(self, at: int, below: Floats) -> None:
-        member = self.members[at]
-        rows_in = self.out[member.parent]
-        made = self.curve(member.bits)
+    def _size(self, member: DraftNode, below: Floats, rows_in: float) -> tuple[float, float]:
+        """The buckets of a node and the rows that leave it."""
         if self.accounting.is_free(member.is_query):
-            self.buckets[at], self.out[at] = made.most, min(rows_in, made.groups)
-            return
-        if not below.any():
-            self.buckets[at], self.out[at] = 0.0, rows_in
-            return
-        price = self.bucket_price(member.bits, member.slots)
-        _, self.buckets[at], self.out[at] = best_size(
-            made.log_inputs, made.log_out, made.buckets, price, below, self.grid, rows_in
-        )
+            made = self.curve(member.bits)
+            return made.most, min(rows_in, made.groups)
+        offer = self.offer(member.bits, member.slots)
+        _, buckets, out = best_size(*offer, below, self.grid, rows_in)
+        return buckets, out
 
     def fed(self, at: int, rows: float) -> float:
         """The cost of feeding this many rows to a node."""
@@ -216,7 +251,7 @@ class TreeDraft:
         for at in self._top_down(self.children()):
             member = self.members[at]
             places[at] = len(nodes)
-            keys = self.attributes(member.bits)
+            keys = self.sets.attributes(member.bits)
             size = self.buckets.get(at, 0.0)
             nodes.append(Node(keys, places[member.parent], member.is_query, size, member.slots))
         return Tree(tuple(nodes))
@@ -329,12 +364,8 @@ class Siblings:
         gain = most - interpolated(below, draft.grid, groups)
         if gain <= least:
             return gain, None
-        made = draft.curve(union)
-        price = draft.bucket_price(union, max(draft.members[at].slots for at in moved))
-        after, _, _ = best_size(
-            made.log_inputs, made.log_out, made.buckets, price, below, draft.grid, self.rows
-        )
-        gain = most - after
+        offer = draft.offer(union, max(draft.members[at].slots for at in moved))
+        gain = most - best_size(*offer, below, draft.grid, self.rows)[0]
         return gain, Step(gain, self.parent, union, moved) if gain > least else None
 
 

@@ -1,11 +1,11 @@
 """Memory for all candidate trees by prices: allocations, and a proof of how good they are.
 
-In: trees of the same queries, curves, an accounting, eps. Out: a `Frontier` (allocations, each
-cheaper and larger than the one before) and lower `Bounds` for each tree: no allocation of a tree
-costs less than its bound for the memory it takes. The aim is that the best of all frontiers within
+In: trees of the same queries, curves, an accounting, eps. Out: for each tree a `Frontier`
+(allocations, each cheaper and larger than the one before) and lower bounds: no allocation of a tree
+costs less than the bound for the memory it takes. The aim is that the best of all frontiers within
 a budget costs at most (1 + eps) times the least bound; where it does not, the two show the gap.
 
-Idea: at a price of memory a tree has one best allocation, found bottom-up (priced.py). It is best
+Idea: at a price of memory a tree has one best allocation, found bottom-up. It is best
 for the memory it takes, and total - price * memory is a lower bound for every other memory: the
 frontier is the lower hull of all (memory, cost) pairs. Prices are added between two others until
 allocations and bounds are near enough. Where the cost of a tree is not convex, its best allocation
@@ -18,27 +18,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from terascope.machine_code import compiled
-from terascope.sharing.cost import Accounting
-from terascope.sharing.curves import INPUTS, SIZES, Curve, Curves
+from terascope.sharing.cost import (
+    Accounting,
+    TreeArrays,
+    costs_of,
+    interpolated,
+    leaving,
+    located,
+    tree_arrays,
+)
+from terascope.sharing.curves import Curves
 from terascope.sharing.evictions import Floats
-from terascope.sharing.fptas import Allocator, Frontier, unbeaten
+from terascope.sharing.fptas import Frontier, unbeaten
 from terascope.sharing.greedy import prices
-from terascope.sharing.model import Attributes, Tree
-from terascope.sharing.priced import interpolated
-
-Cells: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
-
-GRID: Final = 4 * (INPUTS - 1) + 1
-"""Every size of a curve, and three between each two of them."""
-SPREAD: Final = 1.001
-"""The least ratio between the ends of a grid."""
+from terascope.sharing.model import Tree
 
 BOUND_ERROR: Final = 0.003
 """The largest assumed error of the lower bound of a tree; 0.00002 was measured."""
@@ -51,72 +49,6 @@ DEARER: Final = 16.0
 ROUNDS: Final = 24
 PARTS: Final = np.array([0.25, 0.5, 1.0])
 """The number of parts in which the growth of a table is tried."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Lower bounds of a tree: for each price, hash operations and their reduction for each byte."""
-
-    total: Floats
-    price: Floats
-
-    def at(self, memory: Floats) -> Floats:
-        """The largest bound for each memory."""
-        return np.asarray((self.total - np.outer(memory, self.price)).max(axis=1))
-
-
-@dataclass(frozen=True)
-class Form:
-    """The rows that leave the table of an attribute set, for every input between its groups and all
-    tuples: the input is never smaller.
-    """
-
-    grid: Floats
-    cell: Cells
-    """By [rows, size]: the cell of the grid in which the number of leaving rows is."""
-    share: Floats
-    """By [rows, size]: the position within that cell, from 0 to 1."""
-    buckets: Floats
-    log_out: Floats
-    """By [rows, size]: the logarithm of the rows that leave."""
-
-
-def rows_leaving(made: Curve, tuples: float) -> Form:
-    most = max(tuples, made.groups * SPREAD)
-    grid = np.geomspace(made.groups, most, GRID)
-    grid[0] = made.groups
-    rows = np.array([made.row(float(rows)) for rows in grid])
-    rows = np.clip(rows, grid[0], grid[:, None])
-    cell = np.clip(np.searchsorted(grid, rows, "right") - 1, 0, GRID - 2)
-    share = (rows - grid[cell]) / (grid[cell + 1] - grid[cell])
-    return Form(grid, cell, share, made.buckets, np.log(rows))
-
-
-@compiled
-def leaving(grid: Floats, log_out: Floats, size: int, rows: float) -> float:
-    """The rows that leave a table of one of the sizes of its form."""
-    place = np.log(max(rows / grid[0], 1.0)) / np.log(grid[1] / grid[0])
-    low = min(int(place), len(grid) - 2)
-    part = min(place - low, 1.0)
-    return float(np.exp((1 - part) * log_out[low, size] + part * log_out[low + 1, size]))
-
-
-class TreeArrays(NamedTuple):
-    """A tree as the kernels read it: a row for each node."""
-
-    parent: Cells
-    """-1: the node takes the tuples of the stream."""
-    weight: Floats
-    size: Floats
-    """Bytes of a bucket."""
-    free: Flags
-    is_query: Flags
-    tuples: float
-    grids: Floats
-    cells: Cells
-    shares: Floats
-    buckets: Floats
-    log_out: Floats
 
 
 @compiled
@@ -156,75 +88,32 @@ def worths(price: float, tree: TreeArrays) -> tuple[Floats, float]:
 
 
 @compiled
-def placed(price: float, tree: TreeArrays, below: Floats) -> tuple[Floats, float]:
-    """The buckets of each node, and the cost without the price of memory."""
-    grids, weight, buckets, log_out = tree.grids, tree.weight, tree.buckets, tree.log_out
-    parent, is_query, tuples = tree.parent, tree.is_query, tree.tuples
-    count, points = grids.shape
-    sizes = buckets.shape[1]
+def placed(price: float, tree: TreeArrays, below: Floats) -> Floats:
+    """The buckets of each node."""
+    grids, buckets, parent = tree.grids, tree.buckets, tree.parent
+    count, sizes = buckets.shape
     chosen, out = np.zeros(count), np.zeros(count)
-    cost = 0.0
     for at in range(count):
-        rows = tuples if parent[at] < 0 else out[parent[at]]
-        cost += tuples if parent[at] < 0 else 0.0
+        rows = tree.tuples if parent[at] < 0 else out[parent[at]]
+        out[at] = rows
+        low, part = located(grids[at], rows)
         if tree.free[at]:
             chosen[at] = grids[at, 0]
-            out[at] = min(rows, leaving(grids[at], log_out[at], sizes - 1, rows))
-        elif weight[at] == 0:
-            out[at] = rows
-        else:
-            place = np.log(max(rows / grids[at, 0], 1.0)) / np.log(grids[at, 1] / grids[at, 0])
-            low = min(int(place), points - 2)
-            part = min(place - low, 1.0)
-            best, leaves = np.inf, rows
-            if not is_query[at]:
+            out[at] = min(rows, leaving(tree.log_out[at], sizes - 1, low, part))
+        elif tree.weight[at] > 0:
+            best = np.inf
+            if not tree.is_query[at]:
                 best = interpolated(below[at], grids[at], rows) - rows
             for k in range(sizes):
-                left = (1 - part) * log_out[at, low, k] + part * log_out[at, low + 1, k]
-                rows_out = min(np.exp(left), rows)
+                rows_out = min(rows, leaving(tree.log_out[at], k, low, part))
                 worth = interpolated(below[at], grids[at], rows_out)
                 worth += price * tree.size[at] * buckets[at, k]
                 if worth < best:
-                    best, leaves, chosen[at] = worth, rows_out, buckets[at, k]
-            out[at] = leaves
-            if chosen[at] == 0 and not is_query[at]:
-                cost -= rows
-        cost += weight[at] * out[at]
-    return chosen, cost
+                    best, out[at], chosen[at] = worth, rows_out, buckets[at, k]
+    return chosen
 
 
-@compiled
-def costs_of(allocations: Floats, tree: TreeArrays) -> Floats:
-    """The cost of each allocation, as `Allocator.costs` defines it, on the forms of the tables."""
-    grids, weight, buckets, log_out = tree.grids, tree.weight, tree.buckets, tree.log_out
-    parent, tuples = tree.parent, tree.tuples
-    count, sizes = buckets.shape
-    found = np.zeros(len(allocations))
-    out = np.zeros(count)
-    for one in range(len(allocations)):
-        cost = 0.0
-        for at in range(count):
-            rows = tuples if parent[at] < 0 else out[parent[at]]
-            cost += tuples if parent[at] < 0 else 0.0
-            given = allocations[one, at]
-            if tree.free[at] or (weight[at] > 0 and given >= buckets[at, sizes - 1]):
-                out[at] = min(rows, leaving(grids[at], log_out[at], sizes - 1, rows))
-            elif weight[at] == 0 or given <= 0:
-                out[at] = rows
-                cost -= 0.0 if tree.is_query[at] else rows
-            else:
-                right = max(1, np.searchsorted(buckets[at], given, "right"))
-                low, high = buckets[at, right - 1], buckets[at, right]
-                near = leaving(grids[at], log_out[at], right - 1, rows)
-                far = leaving(grids[at], log_out[at], right, rows)
-                out[at] = min(rows, near + (given - low) / (high - low) * (far - near))
-            cost += weight[at] * out[at]
-        found[one] = cost
-    return found
-
-
-@dataclass(frozen=True)
-class Allocated:
+class Allocated(NamedTuple):
     """An allocation and its cost."""
 
     memory: float
@@ -236,55 +125,26 @@ class Allocated:
 class PricedTree:
     """The allocations of one tree at the prices that were tried."""
 
-    tree: Tree
-    curves: Curves
-    accounting: Accounting
-    forms: dict[Attributes, Form]
-    """The forms of attribute sets, shared by all trees."""
+    arrays: TreeArrays
     asked: dict[float, tuple[float, Allocated]] = field(default_factory=dict)
     """For each price tried: the total and the allocation."""
     between: list[Allocated] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        allocator = Allocator(self.tree, self.curves, self.accounting, 1.0)
-        nodes, tuples = self.tree.nodes, self.curves.statistics.tuples
-        for node, made in zip(nodes, allocator.made, strict=True):
-            if node.attributes not in self.forms:
-                self.forms[node.attributes] = rows_leaving(made, tuples)
-        forms = [self.forms[node.attributes] for node in nodes]
-        self._arrays = TreeArrays(
-            np.array([-1 if node.parent is None else node.parent for node in nodes], np.int64),
-            np.array(allocator.weight),
-            np.array(allocator.size),
-            np.array(allocator.free, np.bool_),
-            np.array([node.is_query for node in nodes], np.bool_),
-            tuples,
-            np.array([form.grid for form in forms]).reshape(-1, GRID),
-            np.array([form.cell for form in forms], np.int64).reshape(-1, GRID, SIZES),
-            np.array([form.share for form in forms]).reshape(-1, GRID, SIZES),
-            np.array([form.buckets for form in forms]).reshape(-1, SIZES),
-            np.array([form.log_out for form in forms]).reshape(-1, GRID, SIZES),
-        )
-
     def ask(self, price: float) -> None:
-        if price in self.asked:
-            return
-        below, total = worths(price, self._arrays)
-        buckets, cost = placed(price, self._arrays, below)
-        self.asked[price] = total, self._allocated(buckets, cost)
+        if price not in self.asked:
+            below, total = worths(price, self.arrays)
+            (made,) = self.measured(placed(price, self.arrays, below)[None, :])
+            self.asked[price] = total, made
 
     def measured(self, allocations: Floats) -> list[Allocated]:
-        costs = costs_of(allocations, self._arrays)
-        return list(map(self._allocated, allocations, costs))
+        memory, cost = allocations @ self.arrays.size, costs_of(allocations, self.arrays)
+        return list(map(Allocated, memory.tolist(), cost.tolist(), allocations))
 
-    def _allocated(self, buckets: Floats, cost: float) -> Allocated:
-        return Allocated(float(buckets @ self._arrays.size), float(cost), buckets)
-
-    @property
-    def bounds(self) -> Bounds:
-        ladder = sorted(self.asked)
-        total = np.array([self.asked[price][0] for price in ladder])
-        return Bounds(total * (1 - BOUND_ERROR), np.array(ladder))
+    def least(self, memory: Floats) -> Floats:
+        """For each memory: a lower bound of the cost of all allocations that take it."""
+        prices = np.array(list(self.asked))
+        total = np.array([total for total, _ in self.asked.values()]) * (1 - BOUND_ERROR)
+        return np.asarray((total - np.outer(memory, prices)).max(axis=1))
 
     @property
     def frontier(self) -> Frontier:
@@ -335,14 +195,6 @@ class PricedTree:
             self.between.append(now)
 
 
-@dataclass(frozen=True)
-class Priced:
-    """The frontiers and bounds of some trees."""
-
-    frontiers: tuple[Frontier, ...]
-    bounds: tuple[Bounds, ...]
-
-
 def best_of(frontiers: tuple[Frontier, ...]) -> tuple[Floats, Floats]:
     """Every memory at which an allocation begins to fit, and the least cost just below it: between
     two of these the cost is constant, and bounds fall.
@@ -355,12 +207,13 @@ def best_of(frontiers: tuple[Frontier, ...]) -> tuple[Floats, Floats]:
     return memory[order][after], np.append(least[0], least[:-1])[after]
 
 
-def priced(trees: list[Tree], curves: Curves, accounting: Accounting, eps: float) -> Priced:
-    """The frontiers and bounds of all trees. The first tree, the flat one, is refined by itself as
-    well: explain shows its cost beside that of the chosen tree.
+def priced(
+    trees: list[Tree], curves: Curves, accounting: Accounting, eps: float
+) -> list[PricedTree]:
+    """All trees with their allocations. The first tree, the flat one, is refined by itself as well:
+    explain shows its cost beside that of the chosen tree.
     """
-    forms: dict[Attributes, Form] = {}
-    made = [PricedTree(tree, curves, accounting, forms) for tree in trees]
+    made = [PricedTree(tree_arrays(tree, curves, accounting)) for tree in trees]
     ladder = prices(trees[0], curves.statistics.tuples)
     for one in made:
         for price in ladder:
@@ -369,10 +222,9 @@ def priced(trees: list[Tree], curves: Curves, accounting: Accounting, eps: float
         while one.asked[dear][1].memory > 0:
             dear *= DEARER
             one.ask(dear)
-    if made:
-        refine(made[:1], NEARER * eps)
+    refine(made[:1], NEARER * eps)
     refine(made, NEARER * eps)
-    return Priced(tuple(one.frontier for one in made), tuple(one.bounds for one in made))
+    return made
 
 
 def refine(trees: list[PricedTree], eps: float) -> None:
@@ -382,9 +234,10 @@ def refine(trees: list[PricedTree], eps: float) -> None:
         edges, best = best_of(tuple(tree.frontier for tree in trees))
         changed = False
         for at, tree in enumerate(trees):
-            bad = edges[best > (1 + eps) * tree.bounds.at(edges)]
+            bad = edges[best > (1 + eps) * tree.least(edges)]
             for dear, cheap in tree.gaps():
-                if not within(bad, tree.asked[dear][1].memory, tree.asked[cheap][1].memory):
+                low, high = tree.asked[dear][1].memory, tree.asked[cheap][1].memory
+                if not ((bad > low) & (bad <= high)).any():
                     continue
                 if tree.part(dear, cheap):
                     changed = True
@@ -394,7 +247,3 @@ def refine(trees: list[PricedTree], eps: float) -> None:
                     changed = True
         if not changed:
             return
-
-
-def within(edges: npt.NDArray[np.float64], low: float, high: float) -> bool:
-    return bool(((edges > low) & (edges <= high)).any())

@@ -46,24 +46,6 @@ class Statistics(Protocol):
         """The Zipf exponent of the groups; 0: all groups are equally frequent."""
 
 
-class AttributeBits:
-    """Sets of attributes as bits of an integer: unions and subsets are then machine operations."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = sorted(set(names))
-        self._sets: dict[int, Attributes] = {}
-
-    def bits(self, attributes: Attributes) -> int:
-        return sum(1 << at for at, name in enumerate(self._names) if name in attributes)
-
-    def attributes(self, bits: int) -> Attributes:
-        found = self._sets.get(bits)
-        if found is None:
-            found = frozenset(name for at, name in enumerate(self._names) if bits >> at & 1)
-            self._sets[bits] = found
-        return found
-
-
 class RememberedStatistics:
     """Cached statistics, by set of attributes; 1 <= groups <= tuples holds."""
 
@@ -149,6 +131,32 @@ class Tree:
                 yield from lines(child, indent + "  ")
 
         return "\n".join(line for place in self.children(None) for line in lines(place, ""))
+
+
+class AttributeSets:
+    """The attribute sets of a tree as bits of integers: unions and subsets are then machine
+    operations.
+    """
+
+    def __init__(self, tree: Tree, statistics: Statistics) -> None:
+        self._names = sorted({name for node in tree.nodes for name in node.attributes})
+        self._statistics = statistics
+        self.attributes: Callable[[int], Attributes] = cache(self._attributes)
+        self.known_groups: dict[int, float] = {}
+        """The groups of the sets that were counted so far."""
+
+    def bits(self, attributes: Attributes) -> int:
+        return sum(1 << at for at, name in enumerate(self._names) if name in attributes)
+
+    def _attributes(self, bits: int) -> Attributes:
+        return frozenset(name for at, name in enumerate(self._names) if bits >> at & 1)
+
+    def groups(self, bits: int) -> float:
+        found = self.known_groups.get(bits)
+        if found is None:
+            found = self._statistics.groups(self.attributes(bits))
+            self.known_groups[bits] = found
+        return found
 
 
 def flat_tree(queries: tuple[Query, ...]) -> Tree:

@@ -25,7 +25,7 @@ from terascope.sharing.cost import Accounting, HashOperations, accounting_for, e
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import Frontier, frontier, merged, without_empty
 from terascope.sharing.greedy import form_of, grown_trees, prices
-from terascope.sharing.hull import Priced, priced
+from terascope.sharing.hull import PricedTree, priced
 from terascope.sharing.model import (
     Query,
     RememberedStatistics,
@@ -113,19 +113,20 @@ class Planner:
         return list(different.values())
 
     @cached_property
-    def _priced(self) -> Priced:
+    def _priced(self) -> list[PricedTree]:
         return priced(self.trees, self._curves, self._accounting, self._eps)
 
     @cached_property
     def _frontiers(self) -> list[Frontier]:
         """The allocations of each candidate, by prices and, where that is fast, by Algorithm 2."""
         found: list[Frontier] = []
-        for tree, by_price in zip(self.trees, self._priced.frontiers, strict=True):
+        for tree, by_price in zip(self.trees, self._priced, strict=True):
+            allocations = by_price.frontier
             eps = fineness(tree, self._accounting, self._eps)
             if eps is not None:
                 made = frontier(tree, self._curves, self._accounting, eps)
-                by_price = merged(by_price, made)
-            found.append(by_price)
+                allocations = merged(allocations, made)
+            found.append(allocations)
         return found
 
     def _with_sizes(self, at: int, point: int) -> Tree:
@@ -135,7 +136,7 @@ class Planner:
     def least(self, memory_bytes: float) -> float:
         """A lower bound: no allocation of any candidate costs less."""
         memory = np.array([memory_bytes])
-        return float(min(bounds.at(memory)[0] for bounds in self._priced.bounds))
+        return float(min(tree.least(memory)[0] for tree in self._priced))
 
 
 def fineness(tree: Tree, accounting: Accounting, eps: float) -> float | None:

@@ -23,7 +23,7 @@ from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.evictions import Floats
 from terascope.sharing.greedy import unions_of
-from terascope.sharing.model import AttributeBits, Node, Statistics, Tree
+from terascope.sharing.model import AttributeSets, Node, Statistics, Tree
 
 Sets: TypeAlias = npt.NDArray[np.int64]
 
@@ -83,18 +83,10 @@ class UnionSearch:
     price: float = 0.0
 
     def __post_init__(self) -> None:
-        self.names = AttributeBits(n for node in self.flat.nodes for n in node.attributes)
+        self.sets = AttributeSets(self.flat, self.statistics)
         self.slots = max((node.slots for node in self.flat.nodes), default=1)
-        self.queries = {self.names.bits(node.attributes): node for node in self.flat.nodes}
+        self.queries = {self.sets.bits(node.attributes): node for node in self.flat.nodes}
         self.members = list(self.queries)
-        self.groups: dict[int, float] = {}
-
-    def groups_of(self, bits: int) -> float:
-        found = self.groups.get(bits)
-        if found is None:
-            found = self.statistics.groups(self.names.attributes(bits))
-            self.groups[bits] = found
-        return found
 
     def memory_cost(self, bits: int, groups: float) -> float:
         if bits in self.queries:
@@ -106,7 +98,7 @@ class UnionSearch:
         self.price = price
         while True:
             members = np.array(self.members, np.int64)
-            rows = np.array([self.groups_of(bits) for bits in self.members])
+            rows = np.array([self.sets.groups(bits) for bits in self.members])
             fed = feeding(members, rows, self.statistics.tuples)
             least = LEAST_GAIN * float(fed.sum())
             added = self.best_union(members, rows, fed, least)
@@ -128,7 +120,7 @@ class UnionSearch:
             return 0.0, None
         unions = unions_of(members)
         unions = unions[~np.isin(unions, members)][:MOST_UNIONS]
-        known = np.array([self.groups.get(int(bits), 0.0) for bits in unions])
+        known = np.array([self.sets.known_groups.get(int(bits), 0.0) for bits in unions])
         floors = np.where(known > 0, known, largest_within(unions, members, rows))
         tuples = self.statistics.tuples
         bounds = gains_of(unions, floors, members, rows, fed, tuples)
@@ -137,7 +129,7 @@ class UnionSearch:
             if bounds[u] <= best[0]:
                 break
             bits = int(unions[u])
-            groups = self.groups_of(bits)
+            groups = self.sets.groups(bits)
             own = np.array([groups])
             gain = float(gains_of(unions[u : u + 1], own, members, rows, fed, tuples)[0])
             gain -= self.memory_cost(bits, groups)
@@ -164,7 +156,7 @@ class UnionSearch:
         parents: list[int | None] = []
         for bits in order:
             above = [
-                (self.groups_of(up), at)
+                (self.sets.groups(up), at)
                 for at, up in enumerate(order)
                 if bits & ~up == 0 and bits != up
             ]
@@ -179,7 +171,7 @@ class UnionSearch:
             if up is not None and order[up] not in self.queries:
                 slots[up] = max(slots[up], slots[at])
         return [
-            Node(self.names.attributes(bits), parent, bits in self.queries, 0.0, own)
+            Node(self.sets.attributes(bits), parent, bits in self.queries, 0.0, own)
             for bits, parent, own in zip(order, parents, slots, strict=True)
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from time import process_time
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.sharing.cost import Accounting, accounting_for, evaluate
+from terascope.sharing.cost import Accounting, accounting_for, evaluate, tree_arrays
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import Allocator, frontier, merged, without_empty
+from terascope.sharing.fptas import frontier, merged, without_empty
 from terascope.sharing.hull import PricedTree, best_of, priced
 from terascope.sharing.model import TableModel, flat_tree
 from terascope.sharing.plan import Planner
@@ -30,22 +31,26 @@ def accountings(bounded: bool) -> Accounting:
 
 @given(known(), st.integers(0, 2), st.sampled_from(MODELS), st.booleans(), st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
-def test_costs_are_those_of_algorithm_2(
+def test_costs_are_those_of_the_tree(
     statistics: KnownStatistics, shape: int, model: TableModel, bounded: bool, seed: int
 ) -> None:
     """Of any sizes; and at a price the total is cost and memory, as far as grids go."""
     tree, curves, accounting = small_tree(shape), Curves(statistics, model), accountings(bounded)
-    made = PricedTree(tree, curves, accounting, {})
-    allocator = Allocator(tree, curves, accounting, EPS)
+    made = PricedTree(tree_arrays(tree, curves, accounting))
+
+    def cost(sizes: Iterable[float]) -> float:
+        kept = without_empty(tree.with_buckets(tuple(map(float, sizes))))
+        return evaluate(kept, curves, accounting).total
+
     dice = np.random.default_rng(seed)
-    most = np.array([curve.most for curve in allocator.made])
+    most = np.array([curves.of(node.attributes).most for node in tree.nodes])
     sizes = most * dice.choice([0, 1e-3, 0.2, 0.77, 1], (10, len(most)))
-    ours = np.array([one.cost for one in made.measured(sizes)])
-    assert ours == pytest.approx(allocator.costs(sizes), rel=1e-9)
+    ours = [one.cost for one in made.measured(sizes)]
+    assert ours == pytest.approx([cost(some) for some in sizes], rel=1e-9)
     price = float(10 ** dice.uniform(-2, 3))
     made.ask(price)
     total, found = made.asked[price]
-    assert found.cost == pytest.approx(allocator.costs(found.buckets[None, :])[0], rel=1e-9)
+    assert found.cost == pytest.approx(cost(found.buckets), rel=1e-9)
     assert total == pytest.approx(found.cost + price * found.memory, rel=3e-3)
 
 
@@ -55,11 +60,11 @@ def test_bounds_are_below_what_algorithm_2_finds(
     statistics: KnownStatistics, shape: int, bounded: bool, part: float
 ) -> None:
     tree, curves, accounting = small_tree(shape), Curves(statistics, "lru"), accountings(bounded)
-    by_price = priced([tree], curves, accounting, EPS)
-    found, bounds = by_price.frontiers[0], by_price.bounds[0]
+    (by_price,) = priced([tree], curves, accounting, EPS)
+    found = by_price.frontier
     fine = frontier(tree, curves, accounting, 0.4 if bounded else 0.02)
     memory = part * fine.memory[-1]
-    least = bounds.at(np.array([memory]))[0]
+    least = by_price.least(np.array([memory]))[0]
     assert least <= fine.cost[fine.best(memory)]
     assert least <= found.cost[found.best(memory)]
     assert (np.diff(found.memory) > 0).all()
@@ -80,8 +85,8 @@ def test_prices_alone_come_near_the_bounds(bounded: bool) -> None:
     statistics, accounting = correlated(names, 2), accountings(bounded)
     trees = Planner(queries, statistics, accounting=accounting).trees
     found = priced(trees, Curves(statistics, "lru"), accounting, EPS)
-    edges, best = best_of(found.frontiers)
-    least = np.min([bounds.at(edges) for bounds in found.bounds], axis=0)
+    edges, best = best_of(tuple(tree.frontier for tree in found))
+    least = np.min([tree.least(edges) for tree in found], axis=0)
     assert len(edges) > 20
     assert (best >= least).all()
     roomy = edges > 1e4
@@ -108,10 +113,10 @@ def test_a_flat_tree_with_bounded_queries_is_divided_well() -> None:
     names, queries = pairs(6)
     curves, accounting = Curves(correlated(names, 4), "lru"), accountings(bounded=True)
     flat = flat_tree(queries)
-    found = priced([flat], curves, accounting, EPS)
+    (found,) = priced([flat], curves, accounting, EPS)
     fine = frontier(flat, curves, accounting, 0.02)
     dice = random.Random(1)
     for _ in range(20):
         memory = fine.memory[-1] * 10 ** dice.uniform(-2, 0)
-        ours, best = found.frontiers[0], fine.cost[fine.best(memory)]
+        ours, best = found.frontier, fine.cost[fine.best(memory)]
         assert ours.cost[ours.best(memory)] <= best * (1 + EPS)
