@@ -40,31 +40,26 @@ FIRST: Final = Place(0)
 
 
 @dataclass(frozen=True)
-class SinglePart:
-    """A value that each partial group carries."""
-
-    sub: AggregateFunction
-    over: tuple[Term, ...]
-    """The arguments of the sub-aggregate, in terms of the arguments of the call; none for f(*)."""
-    merge: AggregateFunction
-    """The super-aggregate: over the values of the partial groups it gives that of the whole."""
-
-
-@dataclass(frozen=True)
-class JointPart:
-    """A value that each partial group carries in several sub-aggregates, which only make sense
-    together.
+class Part:
+    """A value that each partial group carries, in one sub-aggregate or in several that only make
+    sense together.
     """
 
     subs: tuple[tuple[AggregateFunction, tuple[Term, ...]], ...]
-    """Sub-aggregates and their arguments."""
+    """Sub-aggregates and their arguments, in terms of the arguments of the call; none for f(*)."""
     merge: AggregateFunction
-    """The super-aggregate: its arguments are all of the sub-aggregates."""
+    """The super-aggregate: over the values of the partial groups it gives that of the whole. Its
+    arguments are all of the sub-aggregates."""
+
+
+def single(sub: AggregateFunction, merge: AggregateFunction, *over: Term) -> Part:
+    """A part that is one sub-aggregate over these arguments."""
+    return Part(((sub, over),), merge)
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    parts: tuple[SinglePart | JointPart, ...]
+    parts: tuple[Part, ...]
     finish: Term = FIRST
     """The value of the call, in terms of the merged parts."""
     of_nothing: Value = None

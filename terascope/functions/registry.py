@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, Final
 
 from terascope.functions import aggregates, scalars
@@ -31,19 +31,17 @@ _HEAVY_HITTERS: Final = (
 )
 _STATEFUL: Final = "stateful sampling functions come with a later version"
 
-deferred_names: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        name: reason
-        for names, reason in (
-            ("approx_quantile approx_median approx_count_distinct", _APPROXIMATE),
-            ("running_approx_count_distinct", _APPROXIMATE),
-            ("heavy_hitters local_count current_bucket", _HEAVY_HITTERS),
-            ("ssample rsample ssthreshold ssdo_clean ssclean_with ssfinal_clean", _STATEFUL),
-            ("packet_count gamma do_clean_count init_threshold delay newly_closed", _STATEFUL),
-        )
-        for name in names.split()
-    }
-)
+deferred_names: Final[Mapping[str, str]] = {
+    name: reason
+    for names, reason in (
+        ("approx_quantile approx_median approx_count_distinct", _APPROXIMATE),
+        ("running_approx_count_distinct", _APPROXIMATE),
+        ("heavy_hitters local_count current_bucket", _HEAVY_HITTERS),
+        ("ssample rsample ssthreshold ssdo_clean ssclean_with ssfinal_clean", _STATEFUL),
+        ("packet_count gamma do_clean_count init_threshold delay newly_closed", _STATEFUL),
+    )
+    for name in names.split()
+}
 """Names of functions that parse but cannot run yet, and the reason that a message gives."""
 
 
@@ -86,7 +84,7 @@ class Functions:
                 all_scalars[key] = function
             else:
                 all_aggregates[key] = function
-        return Functions(MappingProxyType(all_scalars), MappingProxyType(all_aggregates))
+        return Functions(all_scalars, all_aggregates)
 
     def suggest(self, name: str) -> tuple[str, ...]:
         """Known names that look like this one, the most similar first."""
@@ -96,16 +94,6 @@ class Functions:
     def names(self) -> tuple[str, ...]:
         """Every name that can be called, synonyms included; operators are not called by name."""
         return tuple(sorted({*self.scalars, *self.aggregates} - _UNCALLED))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Mapping proxies do not pickle: the dicts travel."""
-        return _rebuilt, (dict(self.scalars), dict(self.aggregates))
-
-
-def _rebuilt(
-    all_scalars: dict[str, Scalar], all_aggregates: dict[str, AggregateFunction]
-) -> Functions:
-    return Functions(MappingProxyType(all_scalars), MappingProxyType(all_aggregates))
 
 
 def _declared(package: ModuleType, kind: type[Scalar] | type[AggregateFunction]) -> dict[str, Any]:
@@ -121,4 +109,4 @@ def _declared(package: ModuleType, kind: type[Scalar] | type[AggregateFunction])
 
 _SCALARS: Final = _declared(scalars, Scalar)
 _UNCALLED: Final = operators.keys() - _SCALARS.keys()
-_BUILTIN: Final = _rebuilt(operators | _SCALARS, _declared(aggregates, AggregateFunction))
+_BUILTIN: Final = Functions(operators | _SCALARS, _declared(aggregates, AggregateFunction))

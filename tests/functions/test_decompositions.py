@@ -13,9 +13,8 @@ from terascope.functions.decomposition import (
     Apply,
     Constant,
     Decomposition,
-    JointPart,
+    Part,
     Place,
-    SinglePart,
     Term,
 )
 from terascope.functions.registry import Functions
@@ -72,15 +71,15 @@ def evaluated(term: Term, places: Sequence[Value]) -> Value:
             return function(*(evaluated(t, places) for t in terms))
 
 
-def merged(part: SinglePart | JointPart, groups: Sequence[Sequence[Value]]) -> Value:
-    if isinstance(part, JointPart):
+def merged(part: Part, groups: Sequence[Sequence[Value]]) -> Value:
+    if len(part.subs) > 1:
         return merged_jointly(part, groups)
-    (over,) = part.over
-    partials = [reduced(part.sub, [evaluated(over, (v,)) for v in group]) for group in groups]
+    ((sub, (over,)),) = part.subs
+    partials = [reduced(sub, [evaluated(over, (v,)) for v in group]) for group in groups]
     return reduced(part.merge, partials)
 
 
-def merged_jointly(part: JointPart, groups: Sequence[Sequence[Value]]) -> Value:
+def merged_jointly(part: Part, groups: Sequence[Sequence[Value]]) -> Value:
     """Every value is a partial group of its own: so partials have values of one range each."""
     state = part.merge.zero()
     for value in (v for group in groups for v in group if v is not None):

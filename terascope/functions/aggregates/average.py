@@ -27,7 +27,7 @@ from terascope.functions.decomposition import (
     Constant,
     Decomposition,
     Place,
-    SinglePart,
+    single,
 )
 from terascope.functions.exact_floats import rounded
 from terascope.functions.operators import operators
@@ -96,13 +96,13 @@ class Average(PlainAggregate):
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """SUM and COUNT; the sum of 64-bit values, such as nanosecond clocks, in two halves."""
         (type_,) = args
-        count = SinglePart(Count(), (FIRST,), Sum())
+        count = single(Count(), Sum(), FIRST)
         if type_ is Type.FLOAT:
             mean = Apply(operators["/"], (FIRST, Place(1)))
             return Decomposition((float_sum_part(Sum()), count), mean)
         if not is_wide(type_):
             mean = Apply(operators["/"], (FIRST, Place(1)))
-            return Decomposition((SinglePart(Sum(), (FIRST,), Sum()), count), mean)
+            return Decomposition((single(Sum(), Sum(), FIRST), count), mean)
         upper, lower = carried(type_)
         scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
         total = Apply(operators["+"], (scaled, lower))

@@ -6,19 +6,19 @@ from typing import ClassVar, Final
 
 from terascope.functions.aggregates.folding import Folding
 from terascope.functions.signatures import CONDITION, known
-from terascope.functions.slots import Fold, SlotKind
+from terascope.functions.slots import SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
-OR_INT: Final = Fold("or_int", ("{slot} |= {value}",), numpy="bitwise_or")
-AND_INT: Final = Fold(
+OR_INT: Final = SlotKind("or_int", ("{slot} |= {value}",), numpy="bitwise_or")
+AND_INT: Final = SlotKind(
     "and_int",
     ("if {seen}:", "    {slot} &= {value}", "else:", "    {slot} = {value}"),
     identity=-1,
     started=("{slot} &= {value}",),
     numpy="bitwise_and",
 )
-XOR_INT: Final = Fold(
+XOR_INT: Final = SlotKind(
     "xor_int", ("{slot} ^= {value}",), take_back=("{slot} ^= {value}",), numpy="bitwise_xor"
 )
 

@@ -12,7 +12,7 @@ from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.aggregates.runs import Sets, include, members, unite
 from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Value
-from terascope.functions.decomposition import FIRST, Decomposition, SinglePart
+from terascope.functions.decomposition import FIRST, Decomposition, single
 from terascope.functions.slots import COUNT, COUNT_OF, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key
@@ -50,7 +50,7 @@ class Count(PlainAggregate):
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         over = (FIRST,) if args else ()
-        return Decomposition((SinglePart(Count(), over, Sum()),), of_nothing=0)
+        return Decomposition((single(Count(), Sum(), *over),), of_nothing=0)
 
 
 class RunningCount(Count):

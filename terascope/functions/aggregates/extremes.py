@@ -7,33 +7,33 @@ from typing import ClassVar, Final
 
 from terascope.functions.aggregates.folding import Folding
 from terascope.functions.base import Value
-from terascope.functions.slots import Fold, SlotKind
+from terascope.functions.slots import SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import larger, smaller
 from terascope.types import INT_MAX, INT_MIN, Type
 
-MIN_INT: Final = Fold(
+MIN_INT: Final = SlotKind(
     "min_int",
     ("if not ({seen}) or {value} < {slot}:", "    {slot} = {value}"),
     identity=INT_MAX,
     started=("{slot} = min({slot}, {value})",),
     numpy="minimum",
 )
-MAX_INT: Final = Fold(
+MAX_INT: Final = SlotKind(
     "max_int",
     ("if not ({seen}) or {value} > {slot}:", "    {slot} = {value}"),
     identity=INT_MIN,
     started=("{slot} = max({slot}, {value})",),
     numpy="maximum",
 )
-MIN_FLOAT: Final = Fold(  # NaN is the largest: it gives way to anything
+MIN_FLOAT: Final = SlotKind(  # NaN is the largest: it gives way to anything
     "min_float",
     ("if not ({seen}) or {value} < {slot} or math.isnan({slot}):", "    {slot} = {value}"),
     identity=math.nan,
     numpy="fmin",
     is_float=True,
 )
-MAX_FLOAT: Final = Fold(  # a NaN stays
+MAX_FLOAT: Final = SlotKind(  # a NaN stays
     "max_float",
     ("if not ({seen}) or {value} > {slot} or math.isnan({value}):", "    {slot} = {value}"),
     identity=-math.inf,

@@ -12,7 +12,7 @@ from typing import Final
 
 from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import AggregateFunction, Scalar, Value
-from terascope.functions.decomposition import FIRST, Apply, Constant, JointPart, Place, Term
+from terascope.functions.decomposition import FIRST, Apply, Constant, Part, Place, Term
 from terascope.functions.exact_floats import (
     DIGITS,
     NOTHING,
@@ -103,7 +103,7 @@ class FloatSum(PlainAggregate):
         return Apply(FLOAT_TOTAL, tuple(map(Place, range(self.arity))))
 
 
-def float_sum_part(sum_: AggregateFunction) -> JointPart:
+def float_sum_part(sum_: AggregateFunction) -> Part:
     """The sum of a FLOAT argument; `sum_` sums integers."""
     digits = ((sum_, (Apply(FLOAT_DIGIT, (FIRST, Constant(k, Type.INT))),)) for k in range(DIGITS))
-    return JointPart(((FloatRange(), (FIRST,)), *digits), FloatSum())
+    return Part(((FloatRange(), (FIRST,)), *digits), FloatSum())

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from terascope.functions.aggregates.runs import EMPTY, Runs, add, join
 from terascope.functions.base import AggregateFunction, State, Value
-from terascope.functions.decomposition import FIRST, Decomposition, SinglePart
+from terascope.functions.decomposition import FIRST, Decomposition, single
 from terascope.functions.signatures import ANYTHING, Want, expect
 from terascope.types import Type
 
@@ -54,7 +54,7 @@ class Folding(PlainAggregate):
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """Partial values are merged as values are."""
-        return Decomposition((SinglePart(self, (FIRST,), self),))
+        return Decomposition((single(self, self, FIRST),))
 
 
 class Collecting(PlainAggregate):

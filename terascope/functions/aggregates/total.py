@@ -13,9 +13,10 @@ from terascope.functions.decomposition import (
     Apply,
     Constant,
     Decomposition,
+    Part,
     Place,
-    SinglePart,
     Term,
+    single,
 )
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded
 from terascope.functions.operators import operators
@@ -78,11 +79,11 @@ def is_wide(type_: Type) -> bool:
     return type_ is Type.LLONG or type_ is Type.ULLONG
 
 
-def half_sums(type_: Type) -> tuple[SinglePart, SinglePart]:
+def half_sums(type_: Type) -> tuple[Part, Part]:
     """The sums of the upper and of the lower 32 bits of the argument: neither can overflow."""
     upper = Apply(operators[">>"], (FIRST, Constant(32, Type.INT)))
     lower = Apply(operators["&"], (FIRST, Constant(LOW_HALF, type_)))
-    return SinglePart(Sum(), (upper,), Sum()), SinglePart(Sum(), (lower,), Sum())
+    return single(Sum(), Sum(), upper), single(Sum(), Sum(), lower)
 
 
 def carried(type_: Type) -> tuple[Term, Term]:
@@ -166,7 +167,7 @@ class Sum(PlainAggregate):
         if type_ is Type.FLOAT:
             return Decomposition((float_sum_part(self),))
         if not finer or not is_wide(type_):
-            return Decomposition((SinglePart(Sum(), (FIRST,), Sum()),))
+            return Decomposition((single(Sum(), Sum(), FIRST),))
         # The sum of a finer group may overflow though the whole does not; the shift tells when the
         # whole does.
         upper, lower = carried(type_)

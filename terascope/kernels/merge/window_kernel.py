@@ -18,7 +18,7 @@ from functools import cache
 
 import numpy as np
 
-from terascope.functions.slots import RANGE, Fold, SlotKind
+from terascope.functions.slots import RANGE, SlotKind
 from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import INTEGER, column, output
@@ -125,7 +125,7 @@ def statements(kind: SlotKind, j: int, at: int, bit: int) -> SlotStatements:
     if kind == RANGE:
         return SlotStatements(given=[f"out[made, {at}] = rows[low, {at}]"])
     begun = [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
-    if isinstance(kind, Fold) and kind.take_back:
+    if kind.take_back:
         return SlotStatements(
             begun=begun,
             come=kind.merging(f"total{j}", f"{rows}[high, {at}]", "True"),

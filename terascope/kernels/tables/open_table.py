@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.functions.slots import COUNT_OF, RANGE, SUM_INT, Fold, SlotKind
+from terascope.functions.slots import COUNT_OF, RANGE, SUM_INT, SlotKind
 from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
 from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
 from terascope.kernels.tables.slots import Shape, TableColumns, put_keys
@@ -231,7 +231,6 @@ def reduced(kind: SlotKind, vector: Values, valid: Flags, starts: NDArray[np.int
         return vector[starts]
     if kind == SUM_INT:
         return np.add.reduceat(np.where(valid, vector, 0), starts)
-    assert isinstance(kind, Fold)
     values = np.where(valid, vector, kind.identity)
     if kind.numpy:
         return np.asarray(getattr(np, kind.numpy).reduceat(values, starts))
@@ -239,7 +238,7 @@ def reduced(kind: SlotKind, vector: Values, valid: Flags, starts: NDArray[np.int
     return np.asarray(folded, np.float64 if kind.is_float else np.int64)
 
 
-def operation(kind: Fold) -> Callable[[Any, Any], Any]:
+def operation(kind: SlotKind) -> Callable[[Any, Any], Any]:
     """The operation of a fold on two values, from the statements of its kernels."""
     lines = kind.merging("slot", "value", "True")
     scope: dict[str, Any] = {"np": np, "math": math}

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 
 from terascope.functions.base import AggregateFunction, Slope, Trend, Value
-from terascope.functions.decomposition import FIRST, JointPart, SinglePart, Term
+from terascope.functions.decomposition import FIRST, Part, Term
 from terascope.plan.build import call as build_call
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, children, is_constant, rebuild
@@ -70,10 +70,9 @@ def split_call(call: AggCall, finer: bool) -> SplitCall | str:
     return SplitCall(call, subs, made.finish, made.of_nothing)
 
 
-def sub_call(part: SinglePart | JointPart, call: AggCall) -> SubCall:
-    subs = part.subs if isinstance(part, JointPart) else ((part.sub, part.over),)
+def sub_call(part: Part, call: AggCall) -> SubCall:
     calls = []
-    for sub, over in subs:
+    for sub, over in part.subs:
         args = tuple(term_expr(term, call.args) for term in over)
         calls.append(AggCall(sub, args, sub.type_rule(tuple(a.type for a in args))))
     return SubCall(tuple(calls), part.merge)
