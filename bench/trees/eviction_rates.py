@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from terascope.sharing.evictions import NEAR_ONE, Floats, Reuse, leaving, reuse, zipf
+from terascope.sharing.curves import NEAR_ONE, Floats, Reuse, reuse, rows_out, zipf
 from terascope.sharing.model import TableModel
 from terascope.sharing.statistics import SampledStatistics
 
@@ -78,7 +78,7 @@ def eviction_rate(buckets: float, groups: float, exponent: float, model: RateMod
     if model == "lru" and buckets >= groups:
         return 0.0
     curve = endless_reuse(groups, exponent)
-    rows = float(leaving(curve, sizes, model)[0])
+    rows = float(rows_out(curve, sizes, model)[0])
     return min(1.0, max(0.0, (rows - groups) / (curve.draws - groups)))
 
 

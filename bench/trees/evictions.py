@@ -32,9 +32,8 @@ from terascope.kernels.columns.arrays import Rows
 from terascope.kernels.tables.bounded_tables import BoundedTable
 from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICIES, Policy
-from terascope.sharing.curves import Curve, curve
+from terascope.sharing.curves import Curve, curve, in_use
 from terascope.sharing.distinct import attribute_hashes
-from terascope.sharing.evictions import in_use
 from terascope.sharing.statistics import SampledStatistics
 
 if TYPE_CHECKING:

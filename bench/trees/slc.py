@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting, evaluate
-from terascope.sharing.curves import Curves
-from terascope.sharing.evictions import Floats
+from terascope.sharing.curves import Curves, Floats
 from terascope.sharing.fptas import without_empty
 from terascope.sharing.greedy import unions_of
 from terascope.sharing.model import (

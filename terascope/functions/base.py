@@ -15,13 +15,12 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from terascope.functions.roles import Role
 from terascope.types import Type
 
 if TYPE_CHECKING:
-    from terascope.functions.decomposition import Decomposition, Term
     from terascope.functions.slots import SlotKind
     from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
 
@@ -254,3 +253,61 @@ class AggregateFunction(ABC):
 
     def __repr__(self) -> str:
         return f"<aggregate {self.name}>"
+
+
+# ---- how an aggregate splits (dissertation 3.4.1; paper 1, 3.2) ----------------------------------
+
+# Functions know no columns, so what they say of values is a `Term`: a small formula over numbered
+# places.
+
+
+@dataclass(frozen=True)
+class Place:
+    """The value at that place: an argument of the call, or a merged part."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A scalar function of terms."""
+
+    function: Scalar
+    terms: tuple[Term, ...]
+
+
+Term: TypeAlias = Place | Constant | Apply
+FIRST: Final = Place(0)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A value that each partial group carries, in one sub-aggregate or in several that only make
+    sense together.
+    """
+
+    subs: tuple[tuple[AggregateFunction, tuple[Term, ...]], ...]
+    """Sub-aggregates and their arguments, in terms of the arguments of the call; none for f(*)."""
+    merge: AggregateFunction
+    """The super-aggregate: over the values of the partial groups it gives that of the whole. Its
+    arguments are all of the sub-aggregates."""
+
+
+def single(sub: AggregateFunction, merge: AggregateFunction, *over: Term) -> Part:
+    """A part that is one sub-aggregate over these arguments."""
+    return Part(((sub, over),), merge)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    parts: tuple[Part, ...]
+    finish: Term = FIRST
+    """The value of the call, in terms of the merged parts."""
+    of_nothing: Value = None
+    """The value over no tuples, where no merged part has one."""

@@ -9,7 +9,7 @@ Beside its slots a group has a state word, which says of each slot whether it ha
 slot that has not seen one is 0, and NULLs are passed over, so that statements see values only. Most
 kinds fold values with an associative and commutative operation: the state of one value is that
 value, and an update and a merge are the same statements. What a value must become before that is
-said by the terms of the aggregate's decomposition (terascope.functions.decomposition).
+said by the terms of the aggregate's decomposition (terascope.functions.base).
 """
 
 from __future__ import annotations

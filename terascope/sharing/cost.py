@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from terascope.machine_code import compiled
-from terascope.sharing.curves import GRID, SIZES, Curves
-from terascope.sharing.evictions import Floats, in_use
+from terascope.sharing.curves import GRID, SIZES, Curves, Floats, in_use
 from terascope.sharing.model import OVERHEAD, Node, TableModel, Tree, entry_bytes
 
 Flags: TypeAlias = npt.NDArray[np.bool_]

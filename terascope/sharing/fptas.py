@@ -29,8 +29,7 @@ import numpy.typing as npt
 
 from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting, costs_of, least_cost, tree_arrays
-from terascope.sharing.curves import Curve, Curves
-from terascope.sharing.evictions import Floats
+from terascope.sharing.curves import Curve, Curves, Floats
 from terascope.sharing.model import Node, Tree
 
 Places: TypeAlias = npt.NDArray[np.int64]

@@ -27,8 +27,7 @@ import numpy.typing as npt
 
 from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting, interpolated
-from terascope.sharing.curves import Curve, Curves
-from terascope.sharing.evictions import Floats
+from terascope.sharing.curves import Curve, Curves, Floats
 from terascope.sharing.model import Attributes, AttributeSets, Node, Tree
 
 LEAST_GAIN: Final = 1e-6

@@ -32,8 +32,7 @@ from terascope.sharing.cost import (
     located,
     tree_arrays,
 )
-from terascope.sharing.curves import Curves
-from terascope.sharing.evictions import Floats
+from terascope.sharing.curves import Curves, Floats
 from terascope.sharing.fptas import Frontier, unbeaten
 from terascope.sharing.greedy import prices
 from terascope.sharing.model import Tree

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
-from terascope.sharing.evictions import Floats
+from terascope.sharing.curves import Floats
 from terascope.sharing.greedy import unions_of
 from terascope.sharing.model import AttributeSets, Node, Statistics, Tree
 

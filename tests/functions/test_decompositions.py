@@ -8,14 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terascope.functions.base import AggregateFunction, TypeMistake, Value, ValueMistake
-from terascope.functions.decomposition import (
+from terascope.functions.base import (
+    AggregateFunction,
     Apply,
     Constant,
     Decomposition,
     Part,
     Place,
     Term,
+    TypeMistake,
+    Value,
+    ValueMistake,
 )
 from terascope.functions.registry import Functions
 from terascope.functions.values import compare

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from terascope.functions.base import ValueMistake
-from terascope.functions.regex import compiled, java_pattern, portable
+from terascope.functions.scalars.patterns import compiled, java_pattern, portable
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from terascope.functions.regex import compiled
+from terascope.functions.scalars.patterns import compiled
 from terascope.kernels.columns.arrays import byte_runs
 from terascope.kernels.columns.payload_tests import (
     contains,

@@ -7,8 +7,7 @@ import pytest
 
 from bench.trees.eviction_rates import RateModel, eviction_rate, zipf_sum
 from terascope.kernels.tables.table_policies import Policy
-from terascope.sharing.curves import curve
-from terascope.sharing.evictions import filtered, in_use, support, zipf
+from terascope.sharing.curves import curve, filtered, in_use, support, zipf
 from tests.sharing.real_tables import distinct, draws, held_at_the_end, through
 
 MODELS: tuple[RateModel, ...] = ("lru", "lfu", "uniform", "direct_mapped", "second_chance")

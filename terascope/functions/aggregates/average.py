@@ -20,13 +20,13 @@ from terascope.functions.aggregates.total import (
     spark_half_sums,
     together,
 )
-from terascope.functions.base import Value
-from terascope.functions.decomposition import (
+from terascope.functions.base import (
     FIRST,
     Apply,
     Constant,
     Decomposition,
     Place,
+    Value,
     single,
 )
 from terascope.functions.exact_floats import rounded

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from terascope.functions.aggregates.folding import PlainAggregate
-from terascope.functions.aggregates.runs import Sets, include, members, unite
+from terascope.functions.aggregates.folding import PlainAggregate, Sets, include, members, unite
 from terascope.functions.aggregates.total import Sum
-from terascope.functions.base import Value
-from terascope.functions.decomposition import FIRST, Decomposition, single
+from terascope.functions.base import FIRST, Decomposition, Value, single
 from terascope.functions.slots import COUNT, COUNT_OF, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key

@@ -11,8 +11,17 @@ import struct
 from typing import Final
 
 from terascope.functions.aggregates.folding import PlainAggregate
-from terascope.functions.base import AggregateFunction, Scalar, Value
-from terascope.functions.decomposition import FIRST, Apply, Constant, Part, Place, Term
+from terascope.functions.base import (
+    FIRST,
+    AggregateFunction,
+    Apply,
+    Constant,
+    Part,
+    Place,
+    Scalar,
+    Term,
+    Value,
+)
 from terascope.functions.exact_floats import (
     DIGITS,
     NOTHING,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from terascope.functions.aggregates.folding import Collecting, PlainAggregate
-from terascope.functions.aggregates.runs import Runs, items
+from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.base import Value
 from terascope.functions.signatures import TEXT
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm

@@ -10,8 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from terascope.functions.aggregates.folding import Collecting
-from terascope.functions.aggregates.runs import Runs, items
+from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import Value, ValueMistake
 from terascope.functions.signatures import NUMBER, Want
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from terascope.functions.aggregates.folding import Collecting, PlainAggregate
-from terascope.functions.aggregates.runs import Runs, items
+from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
 from terascope.functions.base import Value
 from terascope.functions.signatures import INTEGER

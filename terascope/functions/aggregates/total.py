@@ -7,8 +7,7 @@ from typing import Final, TypeAlias
 
 from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.aggregates.folding import PlainAggregate
-from terascope.functions.base import Value
-from terascope.functions.decomposition import (
+from terascope.functions.base import (
     FIRST,
     Apply,
     Constant,
@@ -16,6 +15,7 @@ from terascope.functions.decomposition import (
     Part,
     Place,
     Term,
+    Value,
     single,
 )
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from terascope.functions.base import Value, ValueMistake
 from terascope.functions.casts import parse_integer
+from terascope.functions.scalars.addresses import PrefixTable, Subnet, parse_subnet
 from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin
-from terascope.functions.subnets import PrefixTable, Subnet, parse_subnet
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
 

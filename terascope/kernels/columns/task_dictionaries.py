@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from terascope.connectors.base import arrow_type
 from terascope.functions.base import Scalar
 from terascope.functions.roles import AddressMask, SubnetTest
-from terascope.functions.subnets import Subnet, parse_subnet
+from terascope.functions.scalars.addresses import Subnet, parse_subnet
 from terascope.kernels.codegen.statements import is_number
 from terascope.kernels.columns.arrays import Codes, Flags, GrowingArray, byte_runs
 from terascope.kernels.columns.dictionary import (

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.costs import Costs
-from terascope.functions.base import Value
-from terascope.functions.decomposition import FIRST
+from terascope.functions.base import FIRST, Value
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts, LowDraft, Names
 from terascope.physical.split.host import Host

@@ -1,7 +1,7 @@
 """An aggregate call as sub-aggregates next to the source and a value computed from them above.
 
 In: an aggregate call over the columns of a scan. Out: a `SplitCall`, or the reason why there is
-none. The aggregate declares how it splits (terascope.functions.decomposition); here its terms
+none. The aggregate declares how it splits (terascope.functions.base); here its terms
 become expressions. A call over the set of different values (DISTINCT) has no sub-aggregate: its
 arguments become keys of the low-level groups, and the call itself stays above.
 """
@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
-from terascope.functions.base import AggregateFunction, Slope, Trend, Value
-from terascope.functions.decomposition import FIRST, Part, Term
+from terascope.functions.base import FIRST, AggregateFunction, Part, Slope, Term, Trend, Value
 from terascope.plan.build import call as build_call
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, children, is_constant, rebuild
