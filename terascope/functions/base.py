@@ -147,9 +147,9 @@ class AggregateFunction(ABC):
     When `ordered` is False, merging in any order does.
 
     A call `f(x, y, 95)` has `arity` argument expressions, then constants: first `state_parameters`
-    of them, given to zero(), then `finish_parameters`, given to finish(). References that differ in
-    finish parameters only share a state. Both raise ValueMistake for a constant they cannot take,
-    on an empty state too, so that finish(zero(..), ..) checks a call before any tuple.
+    of them, given to zero(), then `finish_parameters`, given to finish(). Both raise ValueMistake
+    for a constant they cannot take, on an empty state too, so that finish(zero(..), ..) checks a
+    call before any tuple.
     """
 
     name: ClassVar[str]
@@ -191,11 +191,6 @@ class AggregateFunction(ABC):
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
     doc: ClassVar[str] = ""
-
-    @property
-    def state_name(self) -> str:
-        """Aggregates with the same state name, arguments and state parameters share one state."""
-        return self.name
 
     @abstractmethod
     def type_rule(self, args: tuple[Type, ...]) -> Type:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Final
 
 from terascope.functions.base import TypeMistake, Value
@@ -65,9 +66,10 @@ def cast_value(value: Value, source: Type, target: Type) -> Value:
         return _to_address(value, source)
     match target:
         case Type.FLOAT:
-            return _to_float(value, source)
+            return parse_float(as_text(value)) if source.is_text else float(value)
         case Type.BOOL:
-            return TRUTH.get(_trimmed(value).lower()) if source.is_text else bool(value)
+            text = as_text(value).strip(BLANKS).lower() if source.is_text else None
+            return bool(value) if text is None else TRUTH.get(text)
         case Type.STRING:
             return to_string(value, source)
         case Type.BINARY:
@@ -110,9 +112,9 @@ def format_float(value: float) -> str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return _plain(repr(value))
-    mantissa, _, exponent = _scientific(value)
-    return f"{mantissa}E{exponent}"
+        return repr(value)
+    mantissa, exponent = f"{Decimal(repr(value)).normalize():E}".split("E")
+    return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(exponent)}"
 
 
 def parse_integer(text: str, most: int = INT_MAX) -> int | None:
@@ -147,10 +149,6 @@ def _to_integer(value: Value, source: Type, target: Type) -> int | None:
     return number if number is not None and least <= number <= most else None
 
 
-def _to_float(value: Value, source: Type) -> float | None:
-    return parse_float(as_text(value)) if source.is_text else float(value)
-
-
 def _to_address(value: Value, source: Type) -> bytes | None:
     if source.is_text:
         return parse_ip(as_text(value))
@@ -163,10 +161,6 @@ def _is_number(type_: Type) -> bool:
     return type_.is_whole or type_ is Type.FLOAT or type_ is Type.BOOL
 
 
-def _trimmed(value: str | bytes) -> str:
-    return as_text(value).strip(BLANKS)
-
-
 def _group(type_: Type) -> str:
     """Types whose values need no conversion, or only that between text and bytes."""
     if type_.is_whole:
@@ -174,21 +168,3 @@ def _group(type_: Type) -> str:
     if type_.is_address:
         return "address"
     return "text" if type_.is_text else type_.label
-
-
-def _plain(digits: str) -> str:
-    """Python writes 0.001 and 1234567.0 as we do, but 0.00012 with an exponent: not asked here."""
-    return digits if "." in digits else digits + ".0"
-
-
-def _scientific(value: float) -> tuple[str, str, int]:
-    """Mantissa with one digit before the point, and exponent, from the shortest digits."""
-    shortest = repr(value)
-    sign = "-" if shortest.startswith("-") else ""
-    number, _, exponent = shortest.lstrip("-").partition("e")
-    before, _, after = number.partition(".")
-    digits = (before + after).lstrip("0")
-    leading = len(before + after) - len(digits)
-    power = int(exponent or 0) + len(before) - 1 - leading
-    digits = digits.rstrip("0") or "0"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}", sign, power

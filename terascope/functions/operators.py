@@ -198,11 +198,6 @@ def _narrow(held: int) -> int:
     return whole(held + BIAS, str(held + BIAS))
 
 
-def _narrow_type(args: tuple[Type, ...]) -> Type:
-    expect("narrow", args, Want("a WIDE", lambda t: t is Type.WIDE))
-    return Type.ULLONG
-
-
 def _shift_left(value: int, places: int) -> int | None:
     return whole(value << places, f"{value} << {places}") if 0 <= places <= 63 else None
 
@@ -268,6 +263,7 @@ _COALESCE: Final = signature(
     "COALESCE", ANYTHING, returns=lambda args: unified("COALESCE", args), repeated=True
 )
 _RATIO: Final = _numeric("/", lambda _: Type.FLOAT)
+_NARROW: Final = signature("narrow", Want("a WIDE", lambda t: t is Type.WIDE), returns=Type.ULLONG)
 
 _ALL: Final = (
     Scalar("and", _conditions("AND"), _and, strict=False, cost_ns=1, role=roles.Conjunction()),
@@ -292,7 +288,7 @@ _ALL: Final = (
     _operator("~", _bits("~", 1, signed), operator.invert, roles.BitComplement(), slopes.negated),
     _operator("<<", _shift_type("<<"), _shift_left, roles.ShiftLeft(), slopes.shifted_left),
     _operator(">>", _shift_type(">>"), _shift_right, roles.ShiftRight(), slopes.shifted_right),
-    _operator("narrow", _narrow_type, _narrow, roles.Narrowing(), cost_ns=1),
+    _operator("narrow", _NARROW, _narrow, roles.Narrowing(), cost_ns=1),
     _operator("mask", _mask_type, _mask, roles.AddressMask(), cost_ns=5),
     _operator("like", _LIKE, _like, roles.TextPattern(), cost_ns=300),
     Scalar(

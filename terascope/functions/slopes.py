@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 from terascope.functions.base import UNORDERED, Slope, Trend, Value, ValueMistake, unordered
 
@@ -52,8 +52,7 @@ def turned(slope: Slope) -> Slope:
 
 def negated(args: Sequence[Slope]) -> Slope:
     """The slope of -x and of ~x = -x - 1."""
-    (operand,) = args
-    return turned(operand)
+    return turned(args[0])
 
 
 def added(args: Sequence[Slope]) -> Slope:
@@ -76,78 +75,54 @@ def subtracted(args: Sequence[Slope]) -> Slope:
     return added((left, turned(right)))
 
 
-def multiplied(args: Sequence[Slope]) -> Slope:
-    left, right = args
-    if left.trend is Trend.CONSTANT:
-        left, right = right, left
-    factor = _number(right)
-    if not left.is_ordered or factor is None:
-        return UNORDERED
-    return _scaled(left, factor)
+def by_constant(
+    made: Callable[[Slope, Any], Slope | None], *, whole: bool = True, first: bool = False
+) -> SlopeRule:
+    """The rule of an ordered operand and a known constant, a `whole` number or any finite one; with
+    `first`, the constant may stand before the operand. What is None or not such is unordered.
+    """
+
+    def rule(args: Sequence[Slope]) -> Slope:
+        moving, constant = args
+        if first and moving.trend is Trend.CONSTANT:
+            moving, constant = constant, moving
+        value = constant.value
+        fits = isinstance(value, int) or (
+            not whole and isinstance(value, float) and math.isfinite(value)
+        )
+        if not moving.is_ordered or constant.trend is not Trend.CONSTANT or not fits:
+            return UNORDERED
+        return UNORDERED if isinstance(value, bool) else made(moving, value) or UNORDERED
+
+    return rule
 
 
-def divided_as_float(args: Sequence[Slope]) -> Slope:
-    left, right = args
-    divisor = _number(right)
-    if not left.is_ordered or not divisor:
-        return UNORDERED
-    band = left.band / abs(divisor)
-    result = Slope(left.trend, math.nextafter(band, math.inf) if band else 0)
+def _divided_as_float(slope: Slope, divisor: int | float) -> Slope | None:
+    if not divisor:
+        return None
+    band = slope.band / abs(divisor)
+    result = Slope(slope.trend, math.nextafter(band, math.inf) if band else 0)
     return result if divisor > 0 else turned(result)
 
 
-def divided(args: Sequence[Slope]) -> Slope:
-    """Floor division: floor(x / c) falls behind by at most ceil(band / c)."""
-    left, right = args
-    divisor = _integer(right)
-    if not left.is_ordered or not divisor:
-        return UNORDERED
-    return _floored(left, divisor)
-
-
-def shifted_right(args: Sequence[Slope]) -> Slope:
-    """The arithmetic shift is floor division by a power of two."""
-    left, right = args
-    places = _integer(right)
-    if not left.is_ordered or places is None or not 0 <= places <= 63:
-        return UNORDERED
-    return _floored(left, 1 << places)
-
-
-def shifted_left(args: Sequence[Slope]) -> Slope:
-    left, right = args
-    places = _integer(right)
-    if not left.is_ordered or places is None or not 0 <= places <= 63:
-        return UNORDERED
-    return _scaled(left, 1 << places)
-
-
-def masked(args: Sequence[Slope]) -> Slope:
+def _masked(slope: Slope, bits: int) -> Slope | None:
     """A mask of all bits but the k lowest, -(2**k), rounds down to a multiple of 2**k, whatever the
     sign; a positive mask such as 0xFFFFFFF0 drops the higher bits and wraps round.
     """
-    moving, mask = _moving_first(args)
-    bits = _integer(mask)
-    if not moving.is_ordered or bits is None or bits >= 0 or -bits & (-bits - 1):
-        return UNORDERED
-    return _scaled(_floored(moving, -bits), -bits)
+    rounds_down = bits < 0 and not -bits & (-bits - 1)
+    return _scaled(_floored(slope, -bits), -bits) if rounds_down else None
 
 
-def filled(args: Sequence[Slope]) -> Slope:
+def _filled(slope: Slope, bits: int) -> Slope | None:
     """Setting the k lowest bits, x | 2**k - 1, is rounding down and adding a constant."""
-    moving, mask = _moving_first(args)
-    bits = _integer(mask)
-    if not moving.is_ordered or bits is None or bits < 0 or bits & (bits + 1):
-        return UNORDERED
-    return _scaled(_floored(moving, bits + 1), bits + 1)
+    lowest = bits >= 0 and not bits & (bits + 1)
+    return _scaled(_floored(slope, bits + 1), bits + 1) if lowest else None
 
 
 def rounded(args: Sequence[Slope]) -> Slope:
     """Rounding a FLOAT to a whole number, in any direction."""
     (operand,) = args
-    if not operand.is_ordered:
-        return UNORDERED
-    return Slope(operand.trend, math.ceil(operand.band))
+    return Slope(operand.trend, math.ceil(operand.band)) if operand.is_ordered else UNORDERED
 
 
 def _scaled(slope: Slope, factor: int | float) -> Slope:
@@ -166,19 +141,20 @@ def _floored(slope: Slope, divisor: int) -> Slope:
     return result if divisor > 0 else turned(result)
 
 
-def _moving_first(args: Sequence[Slope]) -> tuple[Slope, Slope]:
-    left, right = args
-    return (right, left) if left.trend is Trend.CONSTANT else (left, right)
+def _shifted_right(slope: Slope, places: int) -> Slope | None:
+    """The arithmetic shift is floor division by a power of two."""
+    return _floored(slope, 1 << places) if 0 <= places <= 63 else None
 
 
-def _number(slope: Slope) -> int | float | None:
-    """The value of a known finite constant."""
-    value = slope.value
-    if slope.trend is not Trend.CONSTANT or isinstance(value, bool):
-        return None
-    return value if isinstance(value, int | float) and math.isfinite(value) else None
+def _shifted_left(slope: Slope, places: int) -> Slope | None:
+    return _scaled(slope, 1 << places) if 0 <= places <= 63 else None
 
 
-def _integer(slope: Slope) -> int | None:
-    value = _number(slope)
-    return value if isinstance(value, int) else None
+multiplied: Final = by_constant(_scaled, whole=False, first=True)
+divided_as_float: Final = by_constant(_divided_as_float, whole=False)
+divided: Final = by_constant(lambda slope, divisor: _floored(slope, divisor) if divisor else None)
+"""Floor division: floor(x / c) falls behind by at most ceil(band / c)."""
+shifted_right: Final = by_constant(_shifted_right)
+shifted_left: Final = by_constant(_shifted_left)
+masked: Final = by_constant(_masked, first=True)
+filled: Final = by_constant(_filled, first=True)

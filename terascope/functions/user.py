@@ -191,11 +191,7 @@ def _want(name: str, word: str) -> Want:
         return NUMBER
     if type_.is_address:
         return ADDRESS
-    return BOOLEAN if type_ is Type.BOOL else _exactly(type_)
-
-
-def _exactly(type_: Type) -> Want:
-    return Want(f"a {type_.label}", lambda t: t is type_)
+    return BOOLEAN if type_ is Type.BOOL else Want(f"a {type_.label}", lambda t: t is type_)
 
 
 def _type(name: str, word: str) -> Type:

@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from terascope.machine_code import compiled
 
 Floats: TypeAlias = NDArray[np.float64]
+Hashes: TypeAlias = NDArray[np.uint64]
+Codes: TypeAlias = NDArray[np.int32]
+Ints: TypeAlias = NDArray[np.int64]
 
 RARE: Final = 32
 """A group of more tuples than this is common: the sample missed no group of this kind."""
@@ -158,15 +161,6 @@ def climb(seen: Floats, likely: Floats, weights: Floats, steps: int, still: floa
             weights[k] *= factor
         if moved < still:
             return
-
-
-Hashes: TypeAlias = NDArray[np.uint64]
-
-
-Codes: TypeAlias = NDArray[np.int32]
-
-
-Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

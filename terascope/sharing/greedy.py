@@ -294,7 +294,7 @@ def merges(draft: TreeDraft, least: float) -> Step | None:
         if len(siblings) < 2:
             continue
         family = Siblings(draft, parent, siblings)
-        bound = family.bound(family.floors())
+        bound = family.bound()
         for u in np.argsort(-bound, kind="stable"):
             limit = least if best is None else best.gain
             if bound[u] <= limit:
@@ -320,17 +320,13 @@ class Siblings:
         self.unions = unions
         self.count, self.fed, self.most = gatherings(self.bits, unions, fed, groups)
 
-    def floors(self) -> Floats:
-        """A lower bound of the groups of each union."""
+    def bound(self) -> Floats:
+        """An upper bound of the gain of each union; a union that is a child is fed already."""
         known = self.draft.floors
         floors = np.array([known.get(int(union), 0.0) for union in self.unions])
-        return np.asarray(np.maximum(floors, self.most))
-
-    def bound(self, floors: Floats) -> Floats:
-        """An upper bound of the gain of each union; a union that is a child is fed already."""
+        least = np.minimum(np.maximum(floors, self.most), self.rows)
         own = np.isin(self.unions, self.bits)
-        gain = self.fed - self.rows - (self.count - own) * np.minimum(floors, self.rows)
-        return np.asarray(gain)
+        return np.asarray(self.fed - self.rows - (self.count - own) * least)
 
     def merged(self, u: int, least: float) -> Step | None:
         """Before: parent (a b c ...)      After: parent (union (a b) c ...)"""

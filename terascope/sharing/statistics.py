@@ -9,11 +9,11 @@ set of attributes is counted at its first use.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, wraps
 from math import log2, prod
-from typing import Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,25 @@ from terascope.sharing.distinct import (
     fit_growth,
     set_hashes,
 )
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+def remembered(
+    method: Callable[Concatenate[SampledStatistics, Asked], Answer],
+) -> Callable[Concatenate[SampledStatistics, Asked], Answer]:
+    """A method that computes each answer once."""
+
+    @wraps(method)
+    def asked(self: SampledStatistics, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+        key = (method.__name__, *args)
+        if key not in self._known:
+            self._known[key] = method(self, *args, **kwargs)
+        answer: Answer = self._known[key]
+        return answer
+
+    return asked
 
 
 @dataclass(frozen=True)
@@ -52,57 +71,46 @@ class SampledStatistics:
     places: Floats | None = None
     """The position of each tuple in its epoch, from 0 to 1. With positions, parts of an epoch are
     counted piece by piece, because groups come in bursts."""
-    _counted: dict[frozenset[str], Frequencies] = field(default_factory=dict, repr=False)
-    _grown: dict[frozenset[str], GroupGrowth] = field(default_factory=dict, repr=False)
-    _groups: dict[tuple[frozenset[str], float], float] = field(default_factory=dict, repr=False)
-    _exponents: dict[frozenset[str], float] = field(default_factory=dict, repr=False)
-    _pieces: dict[int, SampledStatistics] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
+    """The answers given so far."""
 
     @property
     def is_whole(self) -> bool:
         """Whether every tuple of the epochs is in the sample: then the groups are exact."""
         return not self.sampled or self._scale(self.tuples) <= 1.0
 
+    @remembered
     def frequencies(self, attributes: frozenset[str]) -> Frequencies:
         """Groups of the sample by their number of tuples.
 
         Raises:
             KeyError: the sample has no such attribute.
         """
-        known = self._counted.get(attributes)
-        if known is None:
-            columns = [self.hashes[attribute] for attribute in attributes]
-            if self.epoch_hashes is not None:
-                columns.append(self.epoch_hashes)
-            mixed = columns[0] if len(columns) == 1 else set_hashes(columns, self.sampled)
-            known = self._counted[attributes] = count_groups(mixed)
-        return known
+        columns = [self.hashes[attribute] for attribute in attributes]
+        if self.epoch_hashes is not None:
+            columns.append(self.epoch_hashes)
+        return count_groups(columns[0] if len(columns) == 1 else set_hashes(columns, self.sampled))
 
     def groups(self, attributes: frozenset[str], tuples: float | None = None) -> float:
         """The number of groups in an epoch, or in a slice of this many neighbouring tuples."""
-        wanted = self.tuples if tuples is None else tuples
-        known = self._groups.get((attributes, wanted))
-        if known is None:
-            known = self._groups[attributes, wanted] = self._estimate(attributes, wanted)
-        return known
+        return self._estimate(attributes, self.tuples if tuples is None else tuples)
 
+    @remembered
     def in_pieces(self, number: int) -> SampledStatistics:
         """The statistics of an epoch that is cut into this many pieces of equally many tuples."""
-        known = self._pieces.get(number)
-        if known is None:
-            assert self.places is not None
-            piece = np.minimum((self.places * number).astype(np.int64), number - 1)
-            own = attribute_hashes(piece, "piece")
-            known = self._pieces[number] = SampledStatistics(
-                self.hashes,
-                self.sampled,
-                self.tuples / number,
-                self.rate,
-                self.epochs * number,
-                own if self.epoch_hashes is None else own + self.epoch_hashes,
-            )
-        return known
+        assert self.places is not None
+        piece = np.minimum((self.places * number).astype(np.int64), number - 1)
+        own = attribute_hashes(piece, "piece")
+        return SampledStatistics(
+            self.hashes,
+            self.sampled,
+            self.tuples / number,
+            self.rate,
+            self.epochs * number,
+            own if self.epoch_hashes is None else own + self.epoch_hashes,
+        )
 
+    @remembered
     def _estimate(self, attributes: frozenset[str], tuples: float) -> float:
         if not self.sampled or tuples <= 0:
             return 0.0
@@ -130,23 +138,17 @@ class SampledStatistics:
         low, high = bounds(self.frequencies(attributes), self._scale(self.tuples))
         return low / self.epochs, high / self.epochs
 
+    @remembered
     def exponent(self, attributes: frozenset[str]) -> float:
         """The Zipf exponent of an epoch's groups; 0: all are equally frequent."""
-        known = self._exponents.get(attributes)
-        if known is None:
-            known = 0.0
-            if attributes and self.sampled:
-                groups = self.groups(attributes) * self.epochs
-                known = exponent(self.frequencies(attributes), groups, self.epochs)
-            self._exponents[attributes] = known
-        return known
+        if not attributes or not self.sampled:
+            return 0.0
+        groups = self.groups(attributes) * self.epochs
+        return exponent(self.frequencies(attributes), groups, self.epochs)
 
+    @remembered
     def _growth(self, attributes: frozenset[str]) -> GroupGrowth:
-        known = self._grown.get(attributes)
-        if known is None:
-            found = self.frequencies(attributes)
-            known = self._grown[attributes] = fit_growth(found, self._scale(self.tuples))
-        return known
+        return fit_growth(self.frequencies(attributes), self._scale(self.tuples))
 
     def _scale(self, tuples: float) -> float:
         """Tuples as a multiple of the sample; a whole sample is never rounded to a part."""
@@ -156,24 +158,12 @@ class SampledStatistics:
 
 FIRST_RANK: Final = 3
 """The first rank of the fit: the first two groups are often exceptional, such as a name server."""
-
-
 LEAST_TUPLES: Final = 8
 """The least tuples of a rank in the fit: below, chance outweighs the frequency."""
-
-
 ENOUGH_RANKS: Final = 96
-
-
 POINTS: Final = 80
-
-
 STEEPEST: Final = 4.0
-
-
 BINS: Final = 256
-
-
 SIGMAS: Final = 4.0
 
 

@@ -13,7 +13,7 @@ pairs of attributes of flow records), the other one where tables get less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -151,29 +151,24 @@ class UnionSearch:
         return found
 
     def tree(self) -> Tree:
-        """The tree in which every node is below the smallest node that contains it."""
+        """The tree in which every node is below the smallest node that contains it. An intermediate
+        node has the slots that any node below it needs.
+        """
         order = sorted(self.members, key=lambda bits: (-bits.bit_count(), bits))
-        parents: list[int | None] = []
+        nodes: list[Node] = []
         for bits in order:
-            above = [
-                (self.sets.groups(up), at)
-                for at, up in enumerate(order)
-                if bits & ~up == 0 and bits != up
-            ]
-            smallest = min(above, default=(self.statistics.tuples, -1))
-            parents.append(smallest[1] if smallest[0] < self.statistics.tuples else None)
-        return Tree(tuple(self.nodes(order, parents)))
-
-    def nodes(self, order: list[int], parents: list[int | None]) -> list[Node]:
-        slots = [self.queries[bits].slots if bits in self.queries else 1 for bits in order]
-        for at in range(len(order) - 1, -1, -1):
-            up = parents[at]
-            if up is not None and order[up] not in self.queries:
-                slots[up] = max(slots[up], slots[at])
-        return [
-            Node(self.sets.attributes(bits), parent, bits in self.queries, 0.0, own)
-            for bits, parent, own in zip(order, parents, slots, strict=True)
-        ]
+            wider = [at for at in range(len(nodes)) if bits & ~order[at] == 0]
+            above = [(self.sets.groups(order[at]), at) for at in wider]
+            fed, parent = min(above, default=(self.statistics.tuples, -1))
+            query = self.queries.get(bits)
+            home = parent if fed < self.statistics.tuples else None
+            slots = 1 if query is None else query.slots
+            nodes.append(Node(self.sets.attributes(bits), home, query is not None, 0.0, slots))
+        for node in reversed(nodes):
+            if node.parent is not None and not nodes[node.parent].is_query:
+                up = nodes[node.parent]
+                nodes[node.parent] = replace(up, slots=max(up.slots, node.slots))
+        return Tree(tuple(nodes))
 
 
 def union_trees(

@@ -162,14 +162,6 @@ def test_labels_of_the_dissertation() -> None:
     assert not aggregate("count").running
 
 
-def test_ranks_share_a_state() -> None:
-    names = {aggregate(n).state_name for n in ("median", "percentile", "quantile_of")}
-    assert len(names) == 1
-    assert aggregate("var").state_name == aggregate("stddev_pop").state_name
-    assert aggregate("moving_sum").state_name == aggregate("moving_sum_exp").state_name
-    assert aggregate("min").state_name != aggregate("max").state_name
-
-
 @given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=40))
 def test_variance_of_large_offsets_stays_right(values: list[int]) -> None:
     """A clock in nanoseconds: sums of squares, and FLOATs of the values, would lose the digits."""

@@ -28,10 +28,6 @@ class MovingSum(PlainAggregate):
     example_parameters: ClassVar[tuple[Value, ...]] = (3,)
     doc = "moving_sum(x, N): the sum over the group's last N epochs; 0 when there is no value"
 
-    @property
-    def state_name(self) -> str:
-        return "moving_sum"
-
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         found = super().type_rule(args)
         return self.returns or sum_type(found)

@@ -1,7 +1,7 @@
 """Median, percentile and quantile: exact, and always one of the values that occurred.
 
 percentile(x, p) is the value of rank max(1, ceil(p / 100 * n)) among the n sorted values that are
-not NULL; the median is percentile 50. All of them share one state, the values themselves.
+not NULL; the median is percentile 50. The state of all of them is the values themselves.
 """
 
 from __future__ import annotations
@@ -26,10 +26,6 @@ class OrderStatistic(Collecting):
     takes = (RANKED,)
     sampling = "keep"
     takes_held = True
-
-    @property
-    def state_name(self) -> str:
-        return "values"
 
     def finish(self, state: Runs, *parameters: Value) -> Value:
         share = self.share(*parameters)

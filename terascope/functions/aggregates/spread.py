@@ -51,10 +51,6 @@ class Spread(PlainAggregate):
     sample: ClassVar[bool]
     root: ClassVar[bool]
 
-    @property
-    def state_name(self) -> str:
-        return "moments"
-
     def zero(self, *parameters: Value) -> Moments:
         return 0, 0, 0, 0, False
 
