@@ -43,10 +43,6 @@ class Accounting:
         """Whether a node has all the memory it can use, outside of the budget."""
         return is_query and not self.bounded_leaves
 
-    def weight(self, node: Node, degree: int) -> float:
-        """Hash operations for each row that leaves the node."""
-        return degree + self.per_row(node.is_query)
-
     def per_row(self, is_query: bool) -> float:
         """Hash operations to exchange a row that leaves the node."""
         return self.exchange if is_query and self.bounded_leaves else 0.0
@@ -142,10 +138,11 @@ class TreeArrays(NamedTuple):
 
 def tree_arrays(tree: Tree, curves: Curves, accounting: Accounting) -> TreeArrays:
     nodes = tree.nodes
+    per_row = [accounting.per_row(node.is_query) for node in nodes]
     forms = [curves.form(node.attributes) for node in nodes]
     return TreeArrays(
         np.array([-1 if node.parent is None else node.parent for node in nodes], np.int64),
-        np.array([accounting.weight(*one) for one in zip(nodes, tree.degrees(), strict=True)]),
+        np.array(tree.degrees()) + np.array(per_row),
         np.array([float(accounting.bytes_of(node)) for node in nodes]),
         np.array([accounting.is_free(node.is_query) for node in nodes], np.bool_),
         np.array([node.is_query for node in nodes], np.bool_),

@@ -240,9 +240,6 @@ class TreeDraft:
             if not self.members[at].is_query and below:
                 self.members[at].slots = max(below)
 
-    def copied(self) -> dict[int, DraftNode]:
-        return {at: replace(member) for at, member in self.members.items()}
-
     def tree(self) -> Tree:
         """The tree as it is, with the table sizes of the present price."""
         places: dict[int, int | None] = {STREAM: None}
@@ -421,7 +418,8 @@ def improve(draft: TreeDraft, price: float) -> None:
 
 
 def _taken(draft: TreeDraft, steps: list[Step], refused: set[Step]) -> bool:
-    before, members = draft.total, draft.copied()
+    before = draft.total
+    members = {at: replace(member) for at, member in draft.members.items()}
     for step in steps:
         draft.apply(step)
     draft.judge()

@@ -154,10 +154,6 @@ class PricedTree:
         sizes = np.array([points[at].buckets for at in kept])
         return Frontier(memory[kept], cost[kept], sizes)
 
-    def gaps(self) -> list[tuple[float, float]]:
-        """Neighbouring prices, the higher first."""
-        return list(pairwise(sorted(self.asked, reverse=True)))
-
     def part(self, dear: float, cheap: float) -> bool:
         """Try the price at which two neighbours cost the same; whether it has a third one."""
         few, many = self.asked[dear][1], self.asked[cheap][1]
@@ -234,7 +230,7 @@ def refine(trees: list[PricedTree], eps: float) -> None:
         changed = False
         for at, tree in enumerate(trees):
             bad = edges[best > (1 + eps) * tree.least(edges)]
-            for dear, cheap in tree.gaps():
+            for dear, cheap in pairwise(sorted(tree.asked, reverse=True)):
                 low, high = tree.asked[dear][1].memory, tree.asked[cheap][1].memory
                 if not ((bad > low) & (bad <= high)).any():
                     continue

@@ -16,12 +16,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from operator import sub
-from typing import Final, TypeAlias
+from typing import Final
 
 from terascope.functions.slices import SliceVector
-
-Range: TypeAlias = int
-Slide: TypeAlias = int
 
 MOST_SLICES: Final = 4096
 """The most slices of a composition: windows with a longer one do not share slices."""
@@ -34,8 +31,8 @@ MOST_EDGES: Final = COINCIDING * MOST_SLICES
 class Periodic:
     """The window W[r, s]: at every multiple t of the slide the tuples in [t-r, t)."""
 
-    range: Range
-    slide: Slide
+    range: int
+    slide: int
 
     @property
     def edges(self) -> tuple[int, ...]:

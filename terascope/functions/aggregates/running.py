@@ -1,21 +1,26 @@
 """Aggregates that go on over the epochs of a group until CLOSING_WHEN ends it (dissertation 3.1.2).
 
-In a plain GROUP BY a group has one epoch, and they are sums and lists of that epoch.
+In a plain GROUP BY a group has one epoch, and they are sums and lists of that epoch. moving_sum(x,
+N) and moving_sum_exp(x, N, alpha) are over the last N epochs of a group: moving_sum_exp weighs the
+newest epoch with 1, the one before with alpha, then alpha squared, and so on.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from itertools import zip_longest
+from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
-from terascope.functions.base import Value
+from terascope.functions.base import Value, ValueMistake
 from terascope.functions.signatures import INTEGER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
 Number: TypeAlias = int | float
 SumAndPeak: TypeAlias = tuple[int, int]
+EpochSums: TypeAlias = tuple[int, tuple[int, ...]]
+"""N, and one sum for each of the last N epochs, the newest last."""
 
 
 class RunningSum(PlainAggregate):
@@ -88,4 +93,63 @@ class RunningArray(Collecting):
         return ",".join(map(str, items(state))) if state else None
 
 
-AGGREGATES: Final = (RunningSum(), RunningSumMax(), RunningArray())
+class MovingSum(PlainAggregate):
+    name = "moving_sum"
+    takes = (INTEGER,)
+    state_parameters = 1
+    running = True
+    sampling = "rescale"
+    example_parameters: ClassVar[tuple[Value, ...]] = (3,)
+    doc = "moving_sum(x, N): the sum over the group's last N epochs; 0 when there is no value"
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        found = super().type_rule(args)
+        return self.returns or sum_type(found)
+
+    def zero(self, *parameters: Value) -> EpochSums:
+        (epochs,) = parameters
+        if type(epochs) is not int or epochs < 1:
+            raise ValueMistake(f"{self.name} takes a number of epochs of at least 1, not {epochs}")
+        return epochs, (0,)
+
+    def reduce(self, state: EpochSums, *args: Value) -> EpochSums:
+        epochs, sums = state
+        return epochs, (*sums[:-1], sums[-1] + args[0])
+
+    def merge(self, left: EpochSums, right: EpochSums) -> EpochSums:
+        """Epoch by epoch, counted back from the newest."""
+        pairs = zip_longest(reversed(left[1]), reversed(right[1]), fillvalue=0)
+        return left[0], tuple(a + b for a, b in pairs)[::-1]
+
+    def finish(self, state: EpochSums, *parameters: Value) -> Number:
+        return checked_sum(sum(state[1]), self.name)
+
+    def next_epoch(self, state: EpochSums) -> EpochSums:
+        epochs, sums = state
+        return epochs, (*sums, 0)[-epochs:]
+
+
+class MovingSumExp(MovingSum):
+    name = "moving_sum_exp"
+    returns = Type.FLOAT
+    finish_parameters = 1
+    example_parameters = (3, 0.5)
+    doc = "moving_sum_exp(x, N, alpha): the same, each epoch weighing alpha times the next newer"
+
+    def finish(self, state: EpochSums, *parameters: Value) -> Number:
+        (alpha,) = parameters
+        if not isinstance(alpha, int | float) or isinstance(alpha, bool):
+            raise ValueMistake(f"{self.name} takes a number as alpha, not {alpha}")
+        weighed = 0.0
+        for epoch in state[1]:
+            weighed = weighed * alpha + epoch
+        return weighed
+
+
+AGGREGATES: Final = (
+    RunningSum(),
+    RunningSumMax(),
+    RunningArray(),
+    MovingSum(),
+    MovingSumExp(),
+)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import re
 import zlib
 from typing import Final
 
+from terascope.functions.casts import parse_integer
 from terascope.functions.roles import TextTest
 from terascope.functions.signatures import INTEGER, TEXT, builtin
 from terascope.functions.spark_form import SparkArguments, SparkColumn
-from terascope.functions.values import Text, as_bytes, as_text
-from terascope.types import Type
+from terascope.functions.values import Text, as_bytes, as_text, whole
+from terascope.types import Type, parse_ip
 
 FURTHEST: Final = 10**9
 """No text is longer; positions beyond are cut to this so that they fit Spark's 32-bit arguments."""
@@ -67,10 +69,10 @@ def _spark_text_at(call: SparkArguments) -> SparkColumn | None:
     if not 0 <= offset.value < FURTHEST:
         return call.F.when(value.column.isNotNull(), call.F.lit(False))
     if Type.BINARY in (part.type, value.type):
-        whole, wanted = call.bytes[2], call.bytes[1]
+        text, wanted = call.bytes[2], call.bytes[1]
     else:
-        whole, wanted = value.column, part.column
-    return call.F.substring(whole, offset.value + 1, len(part.value)) == wanted
+        text, wanted = value.column, part.column
+    return call.F.substring(text, offset.value + 1, len(part.value)) == wanted
 
 
 @builtin(
@@ -79,8 +81,8 @@ def _spark_text_at(call: SparkArguments) -> SparkColumn | None:
 )  # fmt: skip
 def str_match_offset(offset: int, part: Text, value: Text) -> bool:
     """str_match_offset(offset, part, text): whether part stands there, counted from 0."""
-    whole, wanted = _alike(value, part)
-    return 0 <= offset <= len(whole) and whole[offset : offset + len(wanted)] == wanted
+    text, wanted = _alike(value, part)
+    return 0 <= offset <= len(text) and text[offset : offset + len(wanted)] == wanted
 
 
 def _spark_byte_at(call: SparkArguments) -> SparkColumn | None:
@@ -240,10 +242,50 @@ def string_hash_long(value: Text) -> int:
     return int(digest[:15], 16)
 
 
+# ---- numbers and entries read out of text: delimited lists, digits, addresses --------------------
+
+DIGITS: Final = re.compile(r"[0-9]+")
+
+
+def _entries(value: Text, separator: Text) -> list[str]:
+    """An empty separator cuts nothing."""
+    cut = as_text(separator)
+    return as_text(value).split(cut) if cut else [as_text(value)]
+
+
+@builtin(TEXT, TEXT, INTEGER, returns=Type.STRING, cost_ns=100)
+def get_list_entry(value: Text, separator: Text, position: int) -> str | None:
+    """get_list_entry(list, separator, i): the i-th entry, counted from 0, or NULL."""
+    entries = _entries(value, separator)
+    return entries[position] if 0 <= position < len(entries) else None
+
+
+@builtin(TEXT, TEXT, returns=Type.LLONG, cost_ns=200)
+def sum_uint_in_list(value: Text, separator: Text) -> int:
+    """sum_uint_in_list('34|45|56', '|') is 135; what is no unsigned integer counts as 0."""
+    numbers = (parse_integer(e) for e in _entries(value, separator))
+    return whole(sum(n for n in numbers if n is not None and n > 0), "sum_uint_in_list")
+
+
+@builtin(TEXT, returns=Type.ULLONG, cost_ns=100)
+def strtoi(value: Text) -> int | None:
+    """The first run of digits in the text, as number, or NULL."""
+    found = DIGITS.search(as_text(value))
+    return parse_integer(found.group()) if found else None
+
+
+@builtin(TEXT, returns=Type.IP, cost_ns=300)
+def strtoip(value: Text) -> bytes | None:
+    """The address the text writes, or NULL."""
+    return parse_ip(as_text(value))
+
+
 SYNONYMS: Final = {
     "str_prefix": "str_truncate",
     "length": "str_length",
     "len": "str_length",
     "char_length": "str_length",
     "substring": "substr",
+    "strtoi_c": "strtoi",
+    "strtoip_c": "strtoip",
 }
