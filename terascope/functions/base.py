@@ -282,7 +282,7 @@ FIRST: Final = Place(0)
 
 
 @dataclass(frozen=True)
-class Part:
+class AggregatePart:
     """A value that each partial group carries, in one sub-aggregate or in several that only make
     sense together.
     """
@@ -294,14 +294,14 @@ class Part:
     arguments are all of the sub-aggregates."""
 
 
-def single(sub: AggregateFunction, merge: AggregateFunction, *over: Term) -> Part:
+def single(sub: AggregateFunction, merge: AggregateFunction, *over: Term) -> AggregatePart:
     """A part that is one sub-aggregate over these arguments."""
-    return Part(((sub, over),), merge)
+    return AggregatePart(((sub, over),), merge)
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    parts: tuple[Part, ...]
+    parts: tuple[AggregatePart, ...]
     finish: Term = FIRST
     """The value of the call, in terms of the merged parts."""
     of_nothing: Value = None

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from terascope.functions.base import (
     AggregateFunction,
+    AggregatePart,
     Apply,
     Constant,
     Decomposition,
-    Part,
     Place,
     Term,
     TypeMistake,
@@ -74,7 +74,7 @@ def evaluated(term: Term, places: Sequence[Value]) -> Value:
             return function(*(evaluated(t, places) for t in terms))
 
 
-def merged(part: Part, groups: Sequence[Sequence[Value]]) -> Value:
+def merged(part: AggregatePart, groups: Sequence[Sequence[Value]]) -> Value:
     if len(part.subs) > 1:
         return merged_jointly(part, groups)
     ((sub, (over,)),) = part.subs
@@ -82,7 +82,7 @@ def merged(part: Part, groups: Sequence[Sequence[Value]]) -> Value:
     return reduced(part.merge, partials)
 
 
-def merged_jointly(part: Part, groups: Sequence[Sequence[Value]]) -> Value:
+def merged_jointly(part: AggregatePart, groups: Sequence[Sequence[Value]]) -> Value:
     """Every value is a partial group of its own: so partials have values of one range each."""
     state = part.merge.zero()
     for value in (v for group in groups for v in group if v is not None):

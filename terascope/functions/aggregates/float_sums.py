@@ -14,9 +14,9 @@ from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import (
     FIRST,
     AggregateFunction,
+    AggregatePart,
     Apply,
     Constant,
-    Part,
     Place,
     Scalar,
     Term,
@@ -112,7 +112,7 @@ class FloatSum(PlainAggregate):
         return Apply(FLOAT_TOTAL, tuple(map(Place, range(self.arity))))
 
 
-def float_sum_part(sum_: AggregateFunction) -> Part:
+def float_sum_part(sum_: AggregateFunction) -> AggregatePart:
     """The sum of a FLOAT argument; `sum_` sums integers."""
     digits = ((sum_, (Apply(FLOAT_DIGIT, (FIRST, Constant(k, Type.INT))),)) for k in range(DIGITS))
-    return Part(((FloatRange(), (FIRST,)), *digits), FloatSum())
+    return AggregatePart(((FloatRange(), (FIRST,)), *digits), FloatSum())

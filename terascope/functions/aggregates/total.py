@@ -9,10 +9,10 @@ from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import (
     FIRST,
+    AggregatePart,
     Apply,
     Constant,
     Decomposition,
-    Part,
     Place,
     Term,
     Value,
@@ -79,7 +79,7 @@ def is_wide(type_: Type) -> bool:
     return type_ is Type.LLONG or type_ is Type.ULLONG
 
 
-def half_sums(type_: Type) -> tuple[Part, Part]:
+def half_sums(type_: Type) -> tuple[AggregatePart, AggregatePart]:
     """The sums of the upper and of the lower 32 bits of the argument: neither can overflow."""
     upper = Apply(operators[">>"], (FIRST, Constant(32, Type.INT)))
     lower = Apply(operators["&"], (FIRST, Constant(LOW_HALF, type_)))

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
-from terascope.functions.base import FIRST, AggregateFunction, Part, Slope, Term, Trend, Value
+from terascope.functions.base import (
+    FIRST,
+    AggregateFunction,
+    AggregatePart,
+    Slope,
+    Term,
+    Trend,
+    Value,
+)
 from terascope.plan.build import call as build_call
 from terascope.plan.build import term_expr
 from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, children, is_constant, rebuild
@@ -69,7 +77,7 @@ def split_call(call: AggCall, finer: bool) -> SplitCall | str:
     return SplitCall(call, subs, made.finish, made.of_nothing)
 
 
-def sub_call(part: Part, call: AggCall) -> SubCall:
+def sub_call(part: AggregatePart, call: AggCall) -> SubCall:
     calls = []
     for sub, over in part.subs:
         args = tuple(term_expr(term, call.args) for term in over)
