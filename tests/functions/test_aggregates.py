@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terascope.functions.aggregates.runs import EMPTY, add, items
+from terascope.functions.aggregates.folding import Runs, items, join
 from terascope.functions.base import AggregateFunction, TypeMistake, Value, ValueMistake
 from terascope.functions.registry import Functions
 from terascope.types import INT_MAX, Type
@@ -182,8 +182,8 @@ def test_percentile_by_definition(values: list[int], percent: int) -> None:
 
 
 def test_runs_stay_few_and_in_order() -> None:
-    runs = EMPTY
+    runs: Runs = ()
     for item in range(1000):
-        runs = add(runs, item)
+        runs = join(runs, ((item,),))
         assert len(runs) <= 11
     assert list(items(runs)) == list(range(1000))

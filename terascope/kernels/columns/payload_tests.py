@@ -7,9 +7,9 @@ that passed the cheap ones, straight on the bytes of the batch. When most of a b
 its bytes are searched in one sweep, 64 at a time, by two bytes of what is sought: many times as
 fast as payload by payload. Few payloads are searched one by one.
 
-Regular expressions (functions.regex) are matched by RE2, which reads a pattern as Python does but
-for a few things: where one of them occurs, `re2_pattern` says no, and the function's own meaning is
-used.
+Regular expressions (functions.scalars.patterns) are matched by RE2, which reads a pattern as Python
+does but for a few things: where one of them occurs, `re2_pattern` says no, and the function's own
+meaning is used.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.functions.base import Scalar, Value, ValueMistake
-from terascope.functions.regex import portable
 from terascope.functions.roles import Extraction, TextTest
+from terascope.functions.scalars.patterns import portable
 from terascope.functions.values import as_bytes, as_text
 from terascope.kernels.columns.arrays import Bytes, Codes, Ints, byte_runs
 from terascope.machine_code import INTEGER, column, compiled_for, output
