@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import combinations
 from math import prod
 from time import perf_counter
@@ -75,9 +74,7 @@ class Growing:
         default_factory=dict, init=False
     )
     """The children of each node, in the order of `parents`."""
-
-    def __post_init__(self) -> None:
-        self.table: Callable[[Attributes], float] = cache(self._table)
+    _tables: dict[Attributes, float] = field(default_factory=dict, init=False)
 
     def hang(self, node: Attributes, parent: Attributes | None) -> None:
         """Make a node, new or not, a child of a parent."""
@@ -95,9 +92,12 @@ class Growing:
 
     def lookup(self, node: Attributes, parent: Attributes | None) -> float:
         """The time of one row of a parent in the table of a node."""
-        return self.table(node) + (0.0 if parent is None else GROUP_NS)
+        found = self._tables.get(node)
+        if found is None:
+            found = self._tables[node] = self.table(node)
+        return found if parent is None else found + GROUP_NS
 
-    def _table(self, node: Attributes) -> float:
+    def table(self, node: Attributes) -> float:
         """The time of one tuple in the table of a node."""
         sizes = (self.statistics.groups(frozenset({one})) + 1 for one in node)
         if prod(sizes) <= DENSE_PLACES:
