@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from terascope.functions.base import Scalar, Value
-from terascope.functions.base import Apply, Constant, Place, Term
+from terascope.functions.base import Apply, Constant, Place, Scalar, Term, Value
 from terascope.functions.members import IN_LIST, Members
 from terascope.functions.operators import operators
 from terascope.functions.scalars.slices import in_slices, slice_end, slice_start
