@@ -39,7 +39,7 @@ def remembered(
     """A method that computes each answer once."""
 
     @wraps(method)
-    def asked(self: SampledStatistics, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+    def asked(self: SampledStatistics, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
         key = (method.__name__, *args)
         if key not in self._known:
             self._known[key] = method(self, *args, **kwargs)
