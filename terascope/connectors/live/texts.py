@@ -18,8 +18,14 @@ from terascope.connectors.live.growth import (
 from terascope.connectors.live.journal import Found
 from terascope.connectors.tables.csv import layout_of, scanner
 from terascope.connectors.tables.kernels import Bytes
-from terascope.connectors.tables.records import Arrays, RecordReader, Scan
-from terascope.connectors.tables.text_formats import CsvOptions, byte_order_mark, row_limit
+from terascope.connectors.tables.text_formats import (
+    Arrays,
+    CsvOptions,
+    RecordReader,
+    Scan,
+    byte_order_mark,
+    row_limit,
+)
 
 UNFINISHED_LINE = "its last line is not complete"
 

@@ -13,9 +13,8 @@ column is the reason.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -33,7 +32,6 @@ from terascope.connectors.base import (
     Split,
     arrow_type,
 )
-from terascope.connectors.file_bytes import read_chunks
 from terascope.connectors.tables.arrow_columns import from_arrow
 from terascope.connectors.tables.convert import (
     Converted,
@@ -45,7 +43,6 @@ from terascope.connectors.tables.convert import (
     parse_distinct,
 )
 from terascope.connectors.tables.kernels import Int64s
-from terascope.connectors.tables.records import RecordReader, Scanned
 from terascope.diagnostic import SourceError
 from terascope.types import INT_MAX, INT_MIN
 
@@ -179,26 +176,6 @@ def assemble(
             pa.StructArray.from_buffers(pa.struct([]), rows, [None])
         )
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
-
-
-def read_records(
-    reader: RecordReader,
-    split: Split,
-    columns: Sequence[Column],
-    start: int,
-    converted: Callable[[Scanned, Int64s, Column], Converted | None],
-    fields: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The records of a split of a text file from `start` on; `converted` gives a column of some
-    rows that were scanned. `fields`: how many of them every record has.
-    """
-    report = reader.report
-    for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
-        good = scanned.good_rows(report, fields)
-        convert = partial(converted, scanned, good)
-        batch = assemble(split, columns, scanned.offsets()[good], convert, report)
-        if batch.num_rows:
-            yield batch
 
 
 def _count_faults(name: str, faults: np.typing.NDArray[np.integer], report: ReadReport) -> None:

@@ -26,8 +26,7 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
 from terascope.connectors.tables import kernels
-from terascope.connectors.tables.kernels import Bytes, Int32s, Int64s
-from terascope.connectors.tables.records import Arrays
+from terascope.connectors.tables.kernels import Bytes, Int32s
 from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type, parse_ip, value_range
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -102,15 +101,6 @@ class Texts:
             np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1],
             valid,
         )
-
-    @staticmethod
-    def packed(data: Bytes, arrays: Arrays, slot: int, rows: Int64s, quote: int = -1) -> Texts:
-        """One wanted column of the given records of a scanned block."""
-        starts = arrays.field_starts[slot]
-        packed, offsets = kernels.pack_fields(
-            data, starts, arrays.field_ends[slot], arrays.field_modes[slot], rows, quote
-        )
-        return Texts(packed, offsets, starts[rows] >= 0)
 
     def without(self, null: str) -> Texts:
         """The same texts with every text `null` turned into NULL."""

@@ -42,31 +42,25 @@ from terascope.connectors.file_bytes import (
     read_chunks,
     size_of,
 )
-from terascope.connectors.tables.batches import (
-    PSEUDO_COLUMNS,
-    missing_column,
-    read_records,
-    text_column,
-)
+from terascope.connectors.tables.batches import PSEUDO_COLUMNS, missing_column, text_column
 from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.csv_scan import scan_csv
 from terascope.connectors.tables.kernels import Bytes, Int64s
-from terascope.connectors.tables.records import (
+from terascope.connectors.tables.text_formats import (
     GOOD,
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
     Arrays,
+    CsvOptions,
     RecordReader,
     Scan,
     Scanned,
-    reason_of,
-)
-from terascope.connectors.tables.text_formats import (
-    SAMPLE_BYTES,
-    SAMPLE_ROWS,
-    CsvOptions,
     byte_order_mark,
     contains,
     infer_type,
     line_cuts,
+    read_records,
+    reason_of,
 )
 from terascope.diagnostic import SourceError
 
@@ -169,11 +163,11 @@ def _header_names(
     path: str | Path, dialect: CsvOptions, data: Bytes, mark: int, count: int
 ) -> tuple[str, ...]:
     arrays = Arrays.of(count, rows=1)
-    scanner(dialect, arrays, range(count))(data, mark, True)
+    _, end = scanner(dialect, arrays, range(count))(data, mark, True)
+    header = Scanned(data, 0, arrays, 1, mark, end)
     names: list[str] = []
-    only_row = np.zeros(1, np.int64)
     for slot in range(count):
-        text = Texts.packed(data, arrays, slot, only_row, dialect.quote)
+        text = header.texts(slot, np.zeros(1, np.int64), dialect.quote)
         try:
             name = text.data.tobytes().decode().strip() or f"column{slot + 1}"
         except UnicodeDecodeError:
@@ -263,5 +257,5 @@ def scanner(dialect: CsvOptions, arrays: Arrays, fields: Sequence[int]) -> Scan:
 
 
 def _texts(scanned: Scanned, rows: Int64s, slot: int, dialect: CsvOptions) -> Texts:
-    texts = Texts.packed(scanned.data, scanned.arrays, slot, rows, dialect.quote)
+    texts = scanned.texts(slot, rows, dialect.quote)
     return texts if dialect.null is None else texts.without(dialect.null)

@@ -24,7 +24,13 @@ from terascope.connectors.tables.kernels import (
     hex_digit,
     unescape_json,
 )
-from terascope.connectors.tables.records import GOOD, INVALID_JSON, NOT_OBJECT, TOO_LONG, Arrays
+from terascope.connectors.tables.text_formats import (
+    GOOD,
+    INVALID_JSON,
+    NOT_OBJECT,
+    TOO_LONG,
+    Arrays,
+)
 from terascope.machine_code import compiled
 
 MAX_DEPTH = 1024

@@ -38,16 +38,20 @@ from terascope.connectors.file_bytes import (
     opened,
     size_of,
 )
-from terascope.connectors.tables.batches import PSEUDO_COLUMNS, read_records, text_column
-from terascope.connectors.tables.convert import Converted, Texts
+from terascope.connectors.tables.batches import PSEUDO_COLUMNS, text_column
+from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.json_scan import scan_json
 from terascope.connectors.tables.kernels import Bytes, Int64s
-from terascope.connectors.tables.records import Arrays, RecordReader, Scan, Scanned
 from terascope.connectors.tables.text_formats import (
     SAMPLE_BYTES,
+    Arrays,
+    RecordReader,
+    Scan,
+    Scanned,
     byte_order_mark,
     check_names,
     line_cuts,
+    read_records,
     row_limit,
 )
 from terascope.diagnostic import SourceError
@@ -97,8 +101,7 @@ class JsonConnector(Connector):
         slots = {name: slot for slot, name in enumerate(names)}
 
         def converted(scanned: Scanned, rows: Int64s, column: Column) -> Converted:
-            texts = Texts.packed(scanned.data, scanned.arrays, slots[column.name], rows)
-            found = text_column(texts, column)
+            found = text_column(scanned.texts(slots[column.name], rows), column)
             if column.name == INTERFACE and column.type is Type.STRING:
                 # The objects' own interface where they say one, else the one they were read from.
                 return Converted(pc.fill_null(found.values, split.interface))

@@ -39,8 +39,7 @@ from terascope.connectors.tables.batches import (
 )
 from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.parquet_plan import cut_groups, range_of, read_groups
-from terascope.connectors.tables.records import BATCH_ROWS
-from terascope.connectors.tables.text_formats import check_names
+from terascope.connectors.tables.text_formats import BATCH_ROWS, check_names
 from terascope.diagnostic import SourceError
 from terascope.types import Type
 
