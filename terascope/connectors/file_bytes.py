@@ -54,7 +54,6 @@ def unreadable(path: str | Path, error: OSError) -> UnusableFile:
 
 
 def size_of(path: str | Path) -> int:
-    """Bytes of a file."""
     try:
         return Path(path).stat().st_size
     except OSError as error:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.tables.convert import Converted, Fault, Texts, from_text
-from terascope.connectors.tables.text_formats import infer_type
+from terascope.connectors.tables.records import infer_type
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
 
 

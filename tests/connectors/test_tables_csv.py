@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.tables.csv import CsvConnector, scanner
-from terascope.connectors.tables.text_formats import Arrays, CsvOptions, RecordReader
+from terascope.connectors.tables.records import Arrays, CsvOptions, RecordReader
 from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
 from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, written

@@ -28,13 +28,7 @@ from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES
 from terascope.connectors.packets.planning import CutRule, plan
 from terascope.connectors.packets.records import empty_records
-from terascope.connectors.packets.scan import (
-    SECTION_OPTION,
-    Framing,
-    RecordScan,
-    Section,
-    section_from_json,
-)
+from terascope.connectors.packets.scan import Framing, RecordScan, Section, section_of
 
 UNFINISHED_RECORD = "its last record is not complete"
 STUCK = 2
@@ -42,7 +36,6 @@ STUCK = 2
 
 
 def capture_growth(file: Followed) -> Found:
-    """The growth of a capture."""
     with opened_raw(file.path) as raw:
         start = first_bytes(raw)
         packed = starts_as_gzip(raw)
@@ -67,9 +60,7 @@ def capture_growth(file: Followed) -> Found:
 
 def framing_at(file: Followed, start: bytes) -> tuple[Framing, int]:
     """The framing of the records from the last position of the file, and that position."""
-    carried = dict(file.state.carried).get(SECTION_OPTION)
-    section = section_from_json(carried) if carried else Section()
-    framing, header = open_framing(start, section)
+    framing, header = open_framing(start, section_of(dict(file.state.carried)))
     return framing, max(header, file.position)
 
 

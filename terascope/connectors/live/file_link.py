@@ -41,7 +41,6 @@ GROWTHS: Final[Mapping[str, Callable[[Followed], Found]]] = {
 
 
 def growth_of(file: Followed) -> Found:
-    """The growth of a file of any kind."""
     return GROWTHS.get(file.connector.kind, whole_growth)(file)
 
 

@@ -68,7 +68,6 @@ class GeneratorLink(Link):
 
     @property
     def _written(self) -> int:
-        """Chunks in the journal."""
         return self.journal.next_ordinal // self._links_written
 
     def restore(self, marks: Mapping[str, int]) -> None:

@@ -41,7 +41,6 @@ class Entry:
 
     @staticmethod
     def from_json(held: list[Any]) -> Entry:
-        """Back from the tuple of the fields, as JSON has it."""
         (*place, options, bounds), size, empty = held
         place += [tuple(map(tuple, options)), tuple(map(tuple, bounds))]
         return Entry(Split(*place), size, empty)
@@ -64,7 +63,6 @@ class FileState:
 
     @staticmethod
     def from_json(held: list[Any]) -> FileState:
-        """Back from the tuple of the fields, as JSON has it."""
         path, ordinal, position, carried, closed, identity = held
         return FileState(path, ordinal, position, tuple(map(tuple, carried)), closed, identity)
 
@@ -87,8 +85,6 @@ MOST_WEIGHT: Final = 64
 
 @dataclass
 class LinkJournal:
-    """The journal of one link."""
-
     base: int = 0
     """Entries that have expired."""
     entries: list[Entry] = field(default_factory=list)
@@ -188,7 +184,6 @@ class Journal:
             self._take(json.loads(line))
 
     def _take(self, line: dict[str, Any]) -> None:
-        """Apply a line."""
         self._weight += 1 + len(line.get("entries", ()))
         match line:
             case {"link": name, "file": state, "entries": entries}:

@@ -23,8 +23,6 @@ Seen = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class LinkOffset:
-    """The offset of one link."""
-
     count: int = 0
     """Entries of its journal that are admitted."""
     quiet_ns: int | None = None
@@ -47,8 +45,6 @@ class LinkOffset:
 
 @dataclass(frozen=True)
 class Offset:
-    """The offsets of all links."""
-
     links: Mapping[str, LinkOffset]
     tick: int = 0
     """Heartbeats of the clock; it moves when nothing else does."""
@@ -61,7 +57,6 @@ class Offset:
 
     @staticmethod
     def initial(names: Iterable[str]) -> Offset:
-        """Before anything."""
         return Offset({name: LinkOffset() for name in names})
 
     def link(self, name: str) -> LinkOffset:
@@ -69,13 +64,11 @@ class Offset:
         return self.links.get(name, LinkOffset())
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dict."""
         links = {name: {**vars(link), "seen": dict(link.seen)} for name, link in self.links.items()}
         return {**vars(self), "links": links}
 
     @staticmethod
     def from_json(held: Mapping[str, Any]) -> Offset:
-        """Back from the plain dict."""
         links = {}
         for name, link in held["links"].items():
             seen = {column: (low, high) for column, (low, high) in link["seen"].items()}
@@ -108,7 +101,6 @@ class Link(ABC):
 
     @property
     def files(self) -> int:
-        """The number of known files."""
         return len(self.journal.files)
 
     @abstractmethod

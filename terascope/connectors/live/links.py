@@ -108,8 +108,6 @@ class SourceClock:
 
 
 class Links:
-    """The live sources of a run."""
-
     def __init__(
         self,
         interfaces: Sequence[Interface],
@@ -168,7 +166,6 @@ class Links:
             self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
 
     def initial(self) -> Offset:
-        """Before anything."""
         return Offset.initial(self._links)
 
     def poll(self) -> None:

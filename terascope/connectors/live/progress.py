@@ -104,7 +104,6 @@ class PendingLink:
         return int(self.timeline.order[place])
 
     def take(self) -> Entry:
-        """The next entry."""
         self.count += 1
         return self.journal.entries[self.count - 1 - self.journal.base]
 

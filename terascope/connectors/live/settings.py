@@ -60,8 +60,6 @@ class Speed:
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """The settings of followed and replayed sources."""
-
     speed: Speed | None = None
     """None: sources are followed; else existing data is replayed."""
     until_idle: bool = False

@@ -18,7 +18,7 @@ from terascope.connectors.live.growth import (
 from terascope.connectors.live.journal import Found
 from terascope.connectors.tables.csv import layout_of, scanner
 from terascope.connectors.tables.kernels import Bytes
-from terascope.connectors.tables.text_formats import (
+from terascope.connectors.tables.records import (
     Arrays,
     CsvOptions,
     RecordReader,
@@ -31,7 +31,6 @@ UNFINISHED_LINE = "its last line is not complete"
 
 
 def text_growth(file: Followed) -> Found:
-    """The growth of a text file."""
     if is_gzip(file.path):
         return packed_growth(file)
     end = whole = file.size

@@ -4,5 +4,5 @@ In: capture files. Out: splits, and batches of the packet fields in `fields`.
 
 Read `connector` first; then, in data order, `memory` (bytes), `scan` with `pcap` and `pcapng`
 (records), `planning` (splits), `link` (where IP starts), `regular` (what kind of packet it is),
-`network` (its fields), `columns` with `binary` (Arrow).
+`network` (its fields), `columns` (Arrow).
 """

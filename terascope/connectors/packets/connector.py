@@ -32,23 +32,17 @@ from terascope.connectors.packets.columns import BATCH_PACKETS, PacketBatch, Pac
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.network import TABLE_FIELDS
-from terascope.connectors.packets.pcap import (
-    FILE_HEADER_BYTES,
-    PcapHeader,
-    parse_header,
-    starts_as_pcap,
-)
+from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SMALLEST_BLOCK
 from terascope.connectors.packets.planning import CutRule, cutting, plan
 from terascope.connectors.packets.records import SECOND, empty_marks, empty_records
 from terascope.connectors.packets.scan import (
-    SECTION_OPTION,
     Framing,
     PcapFraming,
     PcapngFraming,
     RecordScan,
     Section,
-    section_from_json,
+    section_of,
 )
 
 PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
@@ -59,8 +53,6 @@ UNSETTLED: Final = 2_000_000_000
 
 
 class PacketConnector(Connector):
-    """Reads capture files."""
-
     kind = "pcap"
     suffixes: tuple[str, ...] = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")
     is_packets = True
@@ -88,9 +80,7 @@ class PacketConnector(Connector):
                 report.blame(split.path, fault)
                 report.bytes_read += file.seek(0, 2)
                 return
-            carried = dict(split.options).get(SECTION_OPTION)
-            section = section_from_json(carried) if carried else Section()
-            framing, header = open_framing(start, section)
+            framing, header = open_framing(start, section_of(dict(split.options)))
             packed = starts_as_gzip(file)
             at = header if split.start == 0 else split.start
             stop = NO_END if packed else split.end
@@ -215,34 +205,23 @@ def looked_at(file: BinaryIO) -> tuple[bytes, FileFault | None]:
 
 
 def record_length(start: bytes) -> float | None:
-    """The mean length of the packets of a capture; None when there is no whole one."""
+    """The mean length of the packets of a capture, or of its blocks, nearly all of which are
+    packets; None when there is no whole one.
+    """
     if len(start) < FILE_HEADER_BYTES:
         return None
     header = parse_header(start)
     if header is not None:
-        ends = ends_of_records(start, header)
+        first, big, length_at, more = FILE_HEADER_BYTES, header.big, 8, header.record_bytes
+    elif start.startswith(PCAPNG_MAGIC):
+        first, big, length_at, more = 0, start[8:12] == PCAPNG_ORDERS[0], 4, 0
     else:
-        ends = ends_of_blocks(start) if start.startswith(PCAPNG_MAGIC) else []
-    return (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else None
-
-
-def ends_of_records(start: bytes, header: PcapHeader) -> list[int]:
-    """The end of the header of a pcap file, and of each packet."""
-    held = struct.Struct(">I" if header.big else "<I")
-    ends = [FILE_HEADER_BYTES]
-    while ends[-1] + header.record_bytes <= len(start):
-        (bytes_held,) = held.unpack_from(start, ends[-1] + 8)
-        ends.append(ends[-1] + header.record_bytes + bytes_held)
-    return ends
-
-
-def ends_of_blocks(start: bytes) -> list[int]:
-    """The end of each block of a pcapng file: nearly all are packets."""
-    length = struct.Struct("<I" if start[8:12] == BYTE_ORDER.to_bytes(4, "little") else ">I")
-    ends = [0]
-    while ends[-1] + 8 <= len(start):
-        (bytes_held,) = length.unpack_from(start, ends[-1] + 4)
-        if bytes_held < SMALLEST_BLOCK:
+        return None
+    length = struct.Struct(">I" if big else "<I")
+    ends = [first]
+    while ends[-1] + max(length_at + 4, more) <= len(start):
+        (bytes_held,) = length.unpack_from(start, ends[-1] + length_at)
+        if bytes_held + more < SMALLEST_BLOCK:
             break
-        ends.append(ends[-1] + bytes_held)
-    return ends
+        ends.append(ends[-1] + bytes_held + more)
+    return (ends[-1] - first) / (len(ends) - 1) if len(ends) > 1 else None

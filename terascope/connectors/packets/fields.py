@@ -16,8 +16,6 @@ from terascope.types import Type
 
 @dataclass(frozen=True)
 class PacketField:
-    """A field of a packet protocol."""
-
     name: str
     type: Type
     order: str | None = None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -35,7 +36,9 @@ from terascope.connectors.packets.records import (
 )
 from terascope.connectors.packets.words import Ints
 
-NAME_OPTION, RESOLUTION_OPTION, SHIFT_OPTION = 2, 9, 14
+SECTION_OPTION: Final = "pcapng-section"
+"""The split's option that holds the section a pcapng range starts in."""
+RESOLUTION_OPTION, SHIFT_OPTION = 9, 14
 MICROSECONDS = 6
 
 
@@ -58,19 +61,14 @@ class Section:
     interfaces: tuple[CaptureInterface, ...] = ()
     latest: int = 0
 
-    def to_json(self) -> str:
-        """The form a split carries."""
-        return json.dumps(vars(self))
 
-
-def section_from_json(text: str) -> Section:
-    """The section that a split carries."""
-    held = json.loads(text)
-    return Section(
-        bool(held["big"]),
-        tuple(CaptureInterface(*row) for row in held["interfaces"]),
-        int(held["latest"]),
-    )
+def section_of(options: Mapping[str, str]) -> Section:
+    """The section in which a range of a file starts, by the options of its split."""
+    if SECTION_OPTION not in options:
+        return Section()
+    held = json.loads(options[SECTION_OPTION])
+    interfaces = tuple(CaptureInterface(*row) for row in held["interfaces"])
+    return Section(held["big"], interfaces, held["latest"])
 
 
 def describe(section: Section, block: bytes) -> Section:
@@ -99,35 +97,29 @@ def describe(section: Section, block: bytes) -> Section:
     return replace(section, interfaces=(*section.interfaces, found))
 
 
-SECTION_OPTION: Final = "pcapng-section"
-"""The split's option that holds the section a pcapng range starts in."""
-
-
 class Framing(ABC):
     """The way in which records of one format follow one another."""
 
-    _lies = 0
-    _untimed = 0
+    report: ReadReport
+    """The report of the scan, where packets are counted that a walk steps over."""
+
+    def step_over(self, fault: RecordFault, packets: int) -> None:
+        if packets:
+            self.report.malformed[fault.value] += packets
 
     @abstractmethod
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        """Up to `most` records from index `at` of the window: (verdict, index, how many)."""
+        """Up to `most` records from index `at` of the window: (verdict, index, how many). The
+        packets that it steps over are counted.
+        """
 
     @abstractmethod
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         """Look for records from index `at` on: a verdict below zero, MORE or DAMAGED, and how far
         it looked.
         """
-
-    def take_lies(self) -> tuple[int, int]:
-        """Packets stepped over since the last call: because their blocks lie about them, and
-        because their times are out of range.
-        """
-        taken = self._lies, self._untimed
-        self._lies = self._untimed = 0
-        return taken
 
     @property
     def latest(self) -> int:
@@ -142,8 +134,6 @@ class Framing(ABC):
 
 
 class PcapFraming(Framing):
-    """Records of a pcap file."""
-
     def __init__(self, header: PcapHeader) -> None:
         self._header = header
 
@@ -154,7 +144,7 @@ class PcapFraming(Framing):
             window.view, at, window.base, window.final, stop, self._header,
             records.numbers, records.marks, most,
         )  # fmt: skip
-        self._untimed += untimed
+        self.step_over(RecordFault.BAD_TIME, untimed)
         return verdict, at, filled
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
@@ -182,8 +172,8 @@ class PcapngFraming(Framing):
                 window.view, at, window.base, window.final, stop, self.section.big,
                 self._interfaces, self.section.latest, records.numbers, records.marks, filled, most,
             )  # fmt: skip
-            self._lies += lies
-            self._untimed += untimed
+            self.step_over(RecordFault.BAD_PACKET_BLOCK, lies)
+            self.step_over(RecordFault.BAD_TIME, untimed)
             self.section = replace(self.section, latest=latest)
             if verdict != DESCRIBES:
                 return verdict, at, filled
@@ -208,7 +198,7 @@ class PcapngFraming(Framing):
         return self.section.latest
 
     def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
-        return ((SECTION_OPTION, replace(self.section, latest=latest).to_json()),)
+        return ((SECTION_OPTION, json.dumps(vars(replace(self.section, latest=latest)))),)
 
 
 class RecordScan:
@@ -219,6 +209,7 @@ class RecordScan:
     ) -> None:
         self._window = window
         self._framing = framing
+        framing.report = report
         self._stop = stop
         self._report = report
         self._damaged_from: int | None = None
@@ -247,11 +238,6 @@ class RecordScan:
             window, self.position - window.base, self._stop, records, most
         )
         self.position = window.base + at
-        lies, untimed = self._framing.take_lies()
-        if lies:
-            self._report.malformed[RecordFault.BAD_PACKET_BLOCK.value] += lies
-        if untimed:
-            self._report.malformed[RecordFault.BAD_TIME.value] += untimed
         if verdict == MORE:
             self._hungry = True
         elif verdict in (STOPPED, END):

@@ -20,12 +20,13 @@ from terascope.connectors.tables.convert import (
     Converted,
     Fault,
     Texts,
+    fixed_width,
     from_text,
     held_wide,
     of_version,
     parse_address,
     parse_distinct,
-    validity,
+    patched,
 )
 from terascope.connectors.tables.kernels import Bytes
 from terascope.types import INT_MAX, INT_MIN, WIDE_MAX, Type
@@ -54,7 +55,6 @@ def own_type(held: pa.DataType) -> Type | None:
 
 
 def from_arrow(array: pa.Array, type: Type) -> Converted:
-    """A column as values of a declared type."""
     held = array.type
     if pa.types.is_dictionary(held):
         return from_arrow(array.dictionary_decode(), type)
@@ -111,10 +111,13 @@ def _mask(condition: pa.BooleanArray) -> Bools:
 def _then(first: Converted, type: Type) -> Converted:
     """Convert on; the faults of the first step stay."""
     second = _from_number(first.values, type)
-    if first.faults is None:
-        return second
-    later = np.zeros_like(first.faults) if second.faults is None else second.faults
-    return Converted(second.values, np.where(first.faults != 0, first.faults, later))
+    return Converted(second.values, _first_faults(first.faults, second.faults))
+
+
+def _first_faults(first: Bytes | None, second: Bytes | None) -> Bytes | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return np.where(first != 0, first, second)
 
 
 def _nanoseconds(array: pa.Array) -> Converted:
@@ -129,7 +132,6 @@ def _nanoseconds(array: pa.Array) -> Converted:
 
 
 def _from_number(array: pa.Array, type: Type) -> Converted:
-    """From an integer, float or boolean column."""
     held = array.type
     if type is Type.BOOL:
         if pa.types.is_boolean(held):
@@ -207,16 +209,7 @@ def _from_ipv4_number(array: pa.Array) -> Converted:
     packed = np.full((len(array), 5), 4, np.uint8)
     words = np.where(valid, pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), 0)
     packed[:, 1:] = words.astype(">u4").view(np.uint8).reshape(-1, 4)
-    return _faulty(_fixed_width(packed, valid), bad, Fault.NOT_IP)
-
-
-def _fixed_width(packed: Bytes, valid: Bools) -> pa.Array:
-    """A binary column whose values all have the width of `packed`'s lines."""
-    rows, width = packed.shape
-    offsets = np.arange(rows + 1, dtype=np.int32) * width
-    return pa.Array.from_buffers(
-        pa.binary(), rows, [validity(valid), pa.py_buffer(offsets), pa.py_buffer(packed)]
-    )
+    return _faulty(fixed_width(packed, valid), bad, Fault.NOT_IP)
 
 
 def _from_binary(array: pa.Array, type: Type) -> Converted:
@@ -233,9 +226,7 @@ def _from_binary(array: pa.Array, type: Type) -> Converted:
             pa.string()
         )
     converted = from_text(Texts.of(texts), type)
-    if bad is None or converted.faults is None:
-        return Converted(converted.values, bad if bad is not None else converted.faults)
-    return Converted(converted.values, np.where(bad != 0, bad, converted.faults))
+    return Converted(converted.values, _first_faults(bad, converted.faults))
 
 
 def _utf8_fault(value: bytes) -> object:
@@ -264,10 +255,7 @@ def _packed_addresses(array: pa.Array) -> Converted:
     if not odd.any():
         return Converted(values)
     rest = parse_distinct(array.filter(pa.array(odd)), _address_text, pa.binary())
-    faults = np.zeros(len(array), np.uint8)
-    if rest.faults is not None:
-        faults[odd] = rest.faults
-    return Converted(pc.replace_with_mask(values, pa.array(odd), rest.values), faults)
+    return patched(values, odd, rest)
 
 
 def _address_text(value: bytes) -> object:

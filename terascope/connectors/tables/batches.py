@@ -41,6 +41,7 @@ from terascope.connectors.tables.convert import (
     from_text,
     of_range,
     parse_distinct,
+    patched,
 )
 from terascope.connectors.tables.kernels import Int64s
 from terascope.diagnostic import SourceError
@@ -56,10 +57,7 @@ def text_column(texts: Texts, column: Column) -> Converted:
         return converted
     odd = converted.faults != 0
     rest = from_times(texts.arrow().filter(pa.array(odd)), column.clock)
-    faults = converted.faults.copy()
-    faults[odd] = 0 if rest.faults is None else rest.faults
-    values = pc.replace_with_mask(converted.values, pa.array(odd), rest.values)
-    return Converted(values, faults if faults.any() else None)
+    return patched(converted.values, odd, rest, converted.faults.copy())
 
 
 def arrow_column(array: pa.Array, column: Column) -> Converted:
@@ -123,7 +121,6 @@ PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """The schema of a batch of these columns."""
     return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
 
 

@@ -17,7 +17,7 @@ import decimal
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import AnyStr, Final, TypeAlias
+from typing import AnyStr, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,34 +35,24 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 class Fault(enum.IntEnum):
     """Why a value does not fit its column's type; 0 in a fault column means that it does."""
 
-    NOT_INTEGER = 1
-    OUT_OF_RANGE = 2
-    NOT_NUMBER = 3
-    NOT_BOOL = 4
-    NOT_IP = 5
-    NOT_IPV6 = 6
-    NOT_UTF8 = 7
-    NOT_TIME = 8
-    NEGATIVE = 9
-    ABOVE_UINT = 10
+    text: str
 
-    @property
-    def text(self) -> str:
-        return _FAULT_TEXTS[self]
+    def __new__(cls, code: int, text: str = "") -> Fault:
+        fault = int.__new__(cls, code)
+        fault._value_ = code
+        fault.text = text
+        return fault
 
-
-_FAULT_TEXTS: Final = {
-    Fault.NOT_INTEGER: "not an integer",
-    Fault.OUT_OF_RANGE: "integer out of range",
-    Fault.NOT_NUMBER: "not a number",
-    Fault.NOT_BOOL: "not a boolean",
-    Fault.NOT_IP: "not an IP address",
-    Fault.NOT_IPV6: "not an IPv6 address",
-    Fault.NOT_UTF8: "not UTF-8",
-    Fault.NOT_TIME: "not a time: neither a number nor a date and time",
-    Fault.NEGATIVE: "negative, and declared unsigned",
-    Fault.ABOVE_UINT: "more than 4294967295, the largest UINT",
-}
+    NOT_INTEGER = 1, "not an integer"
+    OUT_OF_RANGE = 2, "integer out of range"
+    NOT_NUMBER = 3, "not a number"
+    NOT_BOOL = 4, "not a boolean"
+    NOT_IP = 5, "not an IP address"
+    NOT_IPV6 = 6, "not an IPv6 address"
+    NOT_UTF8 = 7, "not UTF-8"
+    NOT_TIME = 8, "not a time: neither a number nor a date and time"
+    NEGATIVE = 9, "negative, and declared unsigned"
+    ABOVE_UINT = 10, "more than 4294967295, the largest UINT"
 
 
 @dataclass(frozen=True)
@@ -114,7 +104,6 @@ def validity(valid: Bools) -> pa.Buffer | None:
 
 
 def from_text(texts: Texts, type: Type) -> Converted:
-    """Texts as values of a type."""
     if type is Type.STRING or type is Type.NULL:
         return Converted(texts.arrow())
     if type is Type.BINARY:
@@ -138,12 +127,38 @@ def parse_distinct(
         parse(text) if (text := raw.strip()) else None for raw in encoded.dictionary.to_pylist()
     ]
     values = pa.array([None if isinstance(p, Fault) else p for p in parsed], held)
-    taken = values.take(encoded.indices)
-    if not any(isinstance(p, Fault) for p in parsed):
-        return Converted(taken)
-    # One more entry than there are texts: index -1 of a NULL finds a zero there.
-    codes = np.array([p if isinstance(p, Fault) else 0 for p in parsed] + [0], np.uint8)
-    return Converted(taken, codes[pc.fill_null(encoded.indices, -1).to_numpy()])
+    faults = np.array([p if isinstance(p, Fault) else 0 for p in parsed], np.uint8)
+    distinct = Converted(values, faults if faults.any() else None)
+    return looked_up(distinct, encoded.indices)
+
+
+def looked_up(distinct: Converted, codes: pa.Array) -> Converted:
+    """The converted value of each code; NULL where the code is."""
+    values = distinct.values.take(codes)
+    if distinct.faults is None:
+        return Converted(values)
+    # One more entry than there are values: index -1 of a NULL finds a zero there.
+    faults = np.append(distinct.faults, np.uint8(0))
+    return Converted(values, faults[pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])
+
+
+def patched(
+    values: pa.Array, odd: Bools, rest: Converted, faults: Bytes | None = None
+) -> Converted:
+    """A column with the values of `rest` in the odd places."""
+    found = np.zeros(len(values), np.uint8) if faults is None else faults
+    found[odd] = 0 if rest.faults is None else rest.faults
+    values = pc.replace_with_mask(values, pa.array(odd), rest.values)
+    return Converted(values, found if found.any() else None)
+
+
+def fixed_width(packed: Bytes, valid: Bools) -> pa.Array:
+    """A binary column whose values all have the width of `packed`'s lines."""
+    rows, width = packed.shape
+    offsets = np.arange(rows + 1, dtype=np.int32) * width
+    return pa.Array.from_buffers(
+        pa.binary(), rows, [validity(valid), pa.py_buffer(offsets), pa.py_buffer(packed)]
+    )
 
 
 def _parse_bool(text: str) -> object:
@@ -214,9 +229,7 @@ def _integers(texts: Texts, type: Type) -> Converted:
         return _parse_whole(text, type)
 
     rest = parse_distinct(texts.arrow().filter(pa.array(odd)), parse, pa.int64())
-    if rest.faults is not None:
-        faults[odd] = rest.faults
-    return Converted(pc.replace_with_mask(held, pa.array(odd), rest.values), faults)
+    return patched(held, odd, rest, faults)
 
 
 def _floats(texts: pa.StringArray) -> Converted:
@@ -227,22 +240,15 @@ def _floats(texts: pa.StringArray) -> Converted:
 
 
 def _addresses(texts: Texts, type: Type) -> Converted:
-    packed = np.zeros(5 * len(texts), np.uint8)
+    packed = np.zeros((len(texts), 5), np.uint8)
     parsed = np.empty(len(texts), np.uint8)
-    kernels.parse_ipv4(texts.data, texts.offsets, packed, parsed)
-    quads = texts.valid & (parsed == 1)
+    kernels.parse_ipv4(texts.data, texts.offsets, packed.reshape(-1), parsed)
+    found = Converted(fixed_width(packed, texts.valid & (parsed == 1)))
     odd = texts.valid & (parsed == 0)
-    offsets = np.arange(len(texts) + 1, dtype=np.int32) * 5
-    values = pa.Array.from_buffers(
-        pa.binary(), len(texts), [validity(quads), pa.py_buffer(offsets), pa.py_buffer(packed)]
-    )
-    faults = np.zeros(len(texts), np.uint8)
     if odd.any():
         rest = parse_distinct(texts.arrow().filter(pa.array(odd)), parse_address, pa.binary())
-        values = pc.replace_with_mask(values, pa.array(odd), rest.values)
-        if rest.faults is not None:
-            faults[odd] = rest.faults
-    return of_version(Converted(values, faults if faults.any() else None), type)
+        found = patched(found.values, odd, rest)
+    return of_version(found, type)
 
 
 def held_wide(numbers: pa.Array) -> pa.Array:
@@ -284,5 +290,4 @@ def of_version(addresses: Converted, type: Type) -> Converted:
 
 
 def constant(value: str, rows: int) -> Converted:
-    """A STRING column with the same value in every row."""
     return Converted(pa.repeat(pa.scalar(value, arrow_type(Type.STRING)), rows))

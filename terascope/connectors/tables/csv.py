@@ -46,7 +46,7 @@ from terascope.connectors.tables.batches import PSEUDO_COLUMNS, missing_column, 
 from terascope.connectors.tables.convert import Converted, Texts
 from terascope.connectors.tables.csv_scan import scan_csv
 from terascope.connectors.tables.kernels import Bytes, Int64s
-from terascope.connectors.tables.text_formats import (
+from terascope.connectors.tables.records import (
     GOOD,
     SAMPLE_BYTES,
     SAMPLE_ROWS,
@@ -78,8 +78,6 @@ class BadHeader(UnusableFile):
 
 
 class CsvConnector(Connector):
-    """The kind `csv`."""
-
     kind = "csv"
     suffixes = (".csv", ".csv.gz", ".tsv", ".txt")
 
@@ -196,7 +194,6 @@ def _sampled_columns(path: Path, dialect: CsvOptions, layout: CsvLayout) -> tupl
 
 
 def _cuts(path: Path, dialect: CsvOptions, target_bytes: int) -> list[int]:
-    """The starts and ends of the ranges of a file."""
     size = size_of(path)
     if size <= target_bytes or is_gzip(path):
         return [0, size]

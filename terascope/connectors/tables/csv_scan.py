@@ -20,7 +20,7 @@ from terascope.connectors.tables.kernels import (
     Bytes,
     Int32s,
 )
-from terascope.connectors.tables.text_formats import (
+from terascope.connectors.tables.records import (
     BAD_QUOTE,
     GOOD,
     TOO_LONG,

@@ -24,7 +24,7 @@ from terascope.connectors.tables.kernels import (
     hex_digit,
     unescape_json,
 )
-from terascope.connectors.tables.text_formats import (
+from terascope.connectors.tables.records import (
     GOOD,
     INVALID_JSON,
     NOT_OBJECT,

@@ -42,7 +42,7 @@ from terascope.connectors.tables.batches import PSEUDO_COLUMNS, text_column
 from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.json_scan import scan_json
 from terascope.connectors.tables.kernels import Bytes, Int64s
-from terascope.connectors.tables.text_formats import (
+from terascope.connectors.tables.records import (
     SAMPLE_BYTES,
     Arrays,
     RecordReader,

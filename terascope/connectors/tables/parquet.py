@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from terascope.connectors.base import (
@@ -37,9 +36,9 @@ from terascope.connectors.tables.batches import (
     assemble,
     missing_column,
 )
-from terascope.connectors.tables.convert import Converted
+from terascope.connectors.tables.convert import Converted, looked_up
 from terascope.connectors.tables.parquet_plan import cut_groups, range_of, read_groups
-from terascope.connectors.tables.text_formats import BATCH_ROWS, check_names
+from terascope.connectors.tables.records import BATCH_ROWS, check_names
 from terascope.diagnostic import SourceError
 from terascope.types import Type
 
@@ -49,8 +48,6 @@ class NotParquet(UnusableFile):
 
 
 class ParquetConnector(Connector):
-    """The kind `parquet`."""
-
     kind = "parquet"
     suffixes = (".parquet",)
 
@@ -110,8 +107,10 @@ def _read_groups(
     report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
     position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
     needed = names if own is None or own.column in names else [*names, own.column]
-    dictionaries = ConvertedDictionaries(arrow_column)
-    with _reader(split, file, needed) as reader:
+    dictionaries: Dictionaries = {}
+    encoded = _held_as_dictionaries(file, range(split.start, split.end), needed)
+    # The file once more: how columns are to be read is said when a file is opened.
+    with pq.ParquetFile(split.path, metadata=file.metadata, read_dictionary=encoded) as reader:
         for group in range(split.start, split.end):
             following = position + file.metadata.row_group(group).num_rows
             for held in _batches(reader, group, needed):
@@ -159,14 +158,6 @@ def _wanted(path: str, file: pq.ParquetFile, columns: Sequence[Column]) -> list[
     return [name for name in wanted if name in present]
 
 
-@contextmanager
-def _reader(split: Split, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pq.ParquetFile]:
-    """The file once more: how columns are to be read is said when a file is opened."""
-    encoded = _held_as_dictionaries(file, range(split.start, split.end), names)
-    with pq.ParquetFile(split.path, metadata=file.metadata, read_dictionary=encoded) as reader:
-        yield reader
-
-
 def _batches(reader: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a row group, up to its damage. Batches never span row groups: the readable rows
     of a damaged one do not depend on the split.
@@ -203,43 +194,21 @@ def _held_as_dictionaries(
     return sorted(found)
 
 
-def _converter(
-    held: pa.RecordBatch, dictionaries: ConvertedDictionaries
-) -> Callable[[Column], Converted | None]:
+Dictionaries = dict[Column, tuple[pa.Array, Converted]]
+"""The last dictionary of each column, and its values as the declared type."""
+
+
+def _converter(held: pa.RecordBatch, known: Dictionaries) -> Callable[[Column], Converted | None]:
     def convert(column: Column) -> Converted | None:
         index = held.schema.get_field_index(column.name)
         if index < 0:
             return None
         array = held.column(index)
-        if pa.types.is_dictionary(array.type):
-            return dictionaries.convert(array, column)
-        return arrow_column(array, column)
+        if not pa.types.is_dictionary(array.type):
+            return arrow_column(array, column)
+        distinct = array.dictionary
+        if column not in known or not known[column][0].equals(distinct):
+            known[column] = distinct, arrow_column(distinct, column)
+        return looked_up(known[column][1], array.indices)
 
     return convert
-
-
-class ConvertedDictionaries:
-    """The last dictionary of each column, and its values as the declared type."""
-
-    def __init__(self, convert: Callable[[pa.Array, Column], Converted]) -> None:
-        self._convert = convert
-        self._known: dict[Column, tuple[pa.Array, Converted]] = {}
-
-    def convert(self, array: pa.DictionaryArray, column: Column) -> Converted:
-        """A column of codes as values."""
-        distinct = array.dictionary
-        known = self._known.get(column)
-        if known is None or not known[0].equals(distinct):
-            known = (distinct, self._convert(distinct, column))
-            self._known[column] = known
-        return looked_up(known[1], array.indices)
-
-
-def looked_up(distinct: Converted, codes: pa.Array) -> Converted:
-    """The converted value of each code; NULL where the code is."""
-    values = distinct.values.take(codes)
-    if distinct.faults is None:
-        return Converted(values)
-    # One more entry than there are values: index -1 of a NULL finds a zero there.
-    faults = np.append(distinct.faults, np.uint8(0))
-    return Converted(values, faults[pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])

@@ -41,7 +41,6 @@ class GroupRun:
     range: RowRange | None = None
 
     def as_range(self, groups: Sequence[Group]) -> Range:
-        """The part as a reader takes it."""
         options = self.range.options() if self.range else ()
         return Range(self.start, self.end, options, self.bounds(groups))
 
@@ -187,7 +186,6 @@ class RowRange:
         return self.first != INT_MIN
 
     def options(self) -> tuple[tuple[str, str], ...]:
-        """The form a split carries."""
         if self.is_all:
             return ()
         return ((RANGE_OPTION, json.dumps([self.column, self.first, self.last])),)
@@ -207,6 +205,5 @@ class RowRange:
 
 
 def range_of(options: Mapping[str, str]) -> RowRange | None:
-    """The range among the options of a split."""
     text = options.get(RANGE_OPTION)
     return RowRange(*json.loads(text)) if text is not None else None

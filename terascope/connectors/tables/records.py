@@ -93,7 +93,6 @@ class Scanned:
     end: int
 
     def texts(self, slot: int, rows: Int64s, quote: int = -1) -> Texts:
-        """One wanted column of the given records."""
         arrays = self.arrays
         starts = arrays.field_starts[slot]
         packed, offsets = kernels.pack_fields(
@@ -248,7 +247,6 @@ def line_cuts(path: str | Path, first: int, size: int, target_bytes: int) -> lis
 
 
 def contains(path: str | Path, byte: int) -> bool:
-    """Whether a byte occurs in a file."""
     return any(byte in chunk for chunk in read_chunks(path, 0, size_of(path), ReadReport()))
 
 
