@@ -191,7 +191,7 @@ def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -
         context.failed.add(name)
         return []
     context.add_stream(name, rel)
-    visible = (property_of(statement.define, "visibility") or "external") == "external"
+    visible = (property_of(statement.define, "visibility") or "external").lower() == "external"
     comment = property_of(statement.define, "comment") or ""
     text = print_query(statement.query)
     liveness = bind_liveness(context, statement)
