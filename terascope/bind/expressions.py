@@ -323,7 +323,7 @@ class ExprBinder:
         reason = functions.deferred(node.name)
         if reason is not None:
             raise mistake("not-executable", f"'{node.name}': {reason}", node.span)
-        if node.name.lower() in {n.lower() for n in self.context.udafs}:
+        if node.name.lower() in self.context.udafs:
             raise mistake(
                 "not-executable",
                 f"'{node.name}' is declared, but no aggregate of that name is registered",

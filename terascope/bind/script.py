@@ -109,7 +109,7 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
             else:
                 context.watchlists[statement.name] = statement
         case ast.UdafDeclaration(name=name):
-            context.udafs[name] = statement
+            context.udafs[name.lower()] = statement
         case ast.ExtractorDeclaration(name=name):
             context.extractors[name.lower()] = statement
         case ast.UnpackStatement():

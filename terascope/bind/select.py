@@ -104,7 +104,7 @@ class SelectBinder:
         return functions.scalar(call.name) is None and (
             functions.aggregate(call.name) is not None
             or functions.deferred(call.name) is not None
-            or call.name in self.context.udafs
+            or call.name.lower() in self.context.udafs
         )
 
     def binder(self, clause: str) -> ExprBinder:
