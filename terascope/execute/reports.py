@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import ReadReport
 from terascope.physical.job import Job
-from terascope.physical.operators import Measure, measures_from, summed
+from terascope.physical.operators import Measure, MergeGroups, measures_from, summed
 from terascope.plan.rel import Scan
 
 Reports: TypeAlias = dict[str, ReadReport]
@@ -209,7 +209,7 @@ def measures_of(job: Job, reports: Iterable[Mapping[str, Any]]) -> dict[str, Mea
         one = found.get(operator.name)
         if one is not None and not one.taken:
             # A merge takes what was exchanged; groups of its other inputs were complete.
-            read = operator.inputs[:1] if operator.kind == "merge" else operator.inputs
+            read = operator.inputs[:1] if isinstance(operator, MergeGroups) else operator.inputs
             above = sum(found[name].given for name in read if name in found)
             found[operator.name] = replace(one, taken=above)
     return found

@@ -4,24 +4,6 @@ A Job is a list of operators, each behind the operators it reads. An operator ha
 it may run. Most have one; where the size or the shape of the data decides, the operator has all
 alternatives and names the deciding fact (`choice`), so that an executor decides nothing else.
 
-Kinds, in the order of the data:
-- `read`: decode the columns of a source, split by split, each once for all queries;
-- `prefilter`: evaluate every shared predicate once for each tuple, into a bit vector (3.4.2);
-- `select`: copy some columns of the tuples that have all bits of a signature;
-- `group`: sub-aggregate tuples in a table, with the keys and slots of one query or of several, or
-  the groups that leave the table of another such operator (paper 4, III-C);
-- `exchange`: bring together the partial groups of a stream that no reading task could complete;
-- `store`, `rows`: in a stream, write partial groups of open slices, or rows, to the slice store;
-- `merge`: merge partial groups, the super-aggregate (paper 1, 3.2);
-- `windows`: assemble the groups of windows from the groups of slices (paper 0);
-- `pipeline`: filter and project the finished rows of one stream for one query;
-- `rank`: keep the first rows of each window (ORDER BY with LIMIT);
-- `regroup`: aggregate finished rows once more: a query over a query, epoch by epoch;
-- `join`: join the groups of two streams epoch by epoch, where both are complete;
-- `leftovers`: join the rows of epochs that no one task has on both sides;
-- `relation`: compute a stream of the high level;
-- `write`: emit the rows of a visible query, in its order.
-
 Places, in the order of the data:
 - `task`: in the task that reads the source, next to the tuples;
 - `merge`: in the task to which the exchange brings all partial groups of some keys;
@@ -35,10 +17,21 @@ After a run a `Measure` has the figures of each operator, by its name, summed ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final, Literal, TypeAlias
 
+from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.delivery import TaskJoin
+from terascope.physical.low_plan import LowAggregate, LowSelect, Windows
+from terascope.physical.row_pipeline import Regroup, RowPipeline, Top
+from terascope.plan.expr import Expr
+from terascope.plan.rel import Rel
+
+Meeting: TypeAlias = Literal["keys", "epoch", "keys without the slice"]
+"""The property by which partial groups are brought together in one task."""
 Placement: TypeAlias = Literal["task", "merge", "close", "driver", "spark"]
+
+
 CHOICES: Final[Mapping[tuple[Placement, ...], str]] = {
     ("task", "merge"): "a task finishes the epochs it has alone, the merge the others",
     ("driver", "merge"): "few bytes are merged by the driver, more are exchanged",
@@ -51,27 +44,160 @@ CHOICES: Final[Mapping[tuple[Placement, ...], str]] = {
 
 
 @dataclass(frozen=True)
-class Operator:
-    """One step of the work of a Job."""
+class PhysicalOperator:
+    """What all operators have."""
 
     name: str
-    """Unique in a Job: the kind and the stream, query or source, such as `group flows_low`."""
+    """Unique in a Job: the kind and the stream or query, such as `group flows_low`."""
     inputs: tuple[str, ...]
     """The operators whose tuples, groups or rows it reads."""
     places: tuple[Placement, ...]
-    does: str
-    """What it does, in a few words."""
-    cost_ns: float | None = None
+    cost_ns: float | None = field(default=None, kw_only=True)
     """The predicted time for one tuple or row of its input; None where nothing predicts it."""
-
-    @property
-    def kind(self) -> str:
-        return self.name.partition(" ")[0]
 
     @property
     def choice(self) -> str:
         """The fact that decides between its places; empty where there is one."""
         return CHOICES.get(self.places, "")
+
+
+@dataclass(frozen=True)
+class ReadSource(PhysicalOperator):
+    """Decode the columns of a source, split by split, each once for all queries."""
+
+    columns: int
+    splits: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PrefilterTuples(PhysicalOperator):
+    """Evaluate every shared predicate once for each tuple, into a bit vector (3.4.2)."""
+
+    predicates: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class SelectTuples(PhysicalOperator):
+    """Copy some columns of the tuples that have all bits of a signature."""
+
+    query: LowSelect
+
+
+@dataclass(frozen=True)
+class GroupTuples(PhysicalOperator):
+    """Sub-aggregate tuples in a table, with the keys and slots of one query or of several."""
+
+    query: LowAggregate
+
+
+@dataclass(frozen=True)
+class TreeEdge(PhysicalOperator):
+    """Sub-aggregate the groups that leave the table of another group operator (paper 4, III-C)."""
+
+    query: LowAggregate
+
+
+@dataclass(frozen=True)
+class Exchange(PhysicalOperator):
+    """Bring together the partial groups of a stream that no reading task could complete."""
+
+    by: Meeting
+
+
+@dataclass(frozen=True)
+class StoreSlices(PhysicalOperator):
+    """In a stream: write partial groups of open slices, or rows, to the slice store."""
+
+    kept_by: str
+    """The column that decides how long they are kept."""
+
+
+@dataclass(frozen=True)
+class MergeGroups(PhysicalOperator):
+    """Merge partial groups: the super-aggregate (paper 1, 3.2)."""
+
+    groups: GroupFields
+
+
+@dataclass(frozen=True)
+class AssembleWindows(PhysicalOperator):
+    """Assemble the groups of windows from the groups of slices (paper 0)."""
+
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class RunPipeline(PhysicalOperator):
+    """Filter and project the finished rows of one stream for one query."""
+
+    pipeline: RowPipeline
+
+
+@dataclass(frozen=True)
+class RankRows(PhysicalOperator):
+    """Keep the first rows of each window (ORDER BY with LIMIT)."""
+
+    top: Top
+
+
+@dataclass(frozen=True)
+class RegroupRows(PhysicalOperator):
+    """Aggregate finished rows once more: a query over a query, epoch by epoch."""
+
+    regroup: Regroup
+
+
+@dataclass(frozen=True)
+class JoinGroups(PhysicalOperator):
+    """Join the groups of two streams epoch by epoch, where both are complete."""
+
+    join: TaskJoin
+
+
+@dataclass(frozen=True)
+class JoinLeftovers(PhysicalOperator):
+    """Join the rows of epochs that no one task has on both sides."""
+
+    rel: Rel
+
+
+@dataclass(frozen=True)
+class ComputeRelation(PhysicalOperator):
+    """Compute a stream of the high level."""
+
+    rel: Rel
+    kept: bool
+    """Several streams read it, so that it is computed once."""
+
+
+@dataclass(frozen=True)
+class WriteRows(PhysicalOperator):
+    """Emit the rows of a visible query, in its order."""
+
+    query: str
+    columns: int
+    order: tuple[tuple[str, bool], ...]
+
+
+Operator: TypeAlias = (
+    ReadSource
+    | PrefilterTuples
+    | SelectTuples
+    | GroupTuples
+    | TreeEdge
+    | Exchange
+    | StoreSlices
+    | MergeGroups
+    | AssembleWindows
+    | RunPipeline
+    | RankRows
+    | RegroupRows
+    | JoinGroups
+    | JoinLeftovers
+    | ComputeRelation
+    | WriteRows
+)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def lines(draft: JobDraft) -> Iterator[str]:
         yield f"tasks join {query}: {sides}"
     for operator in draft.operators:
         inputs = f" of {', '.join(operator.inputs)}" if operator.inputs else ""
-        yield f"'{operator.name}'{inputs}: {', '.join(operator.places)}: {operator.does}"
+        yield f"{type(operator).__name__} '{operator.name}'{inputs}: {', '.join(operator.places)}"
 
 
 def relation(title: str, rel: Rel) -> Iterator[str]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from terascope.physical.draft import JobDraft
-from terascope.physical.operators import Operator, Placement
+from terascope.physical.operators import Operator, Placement, WriteRows
 from terascope.plan.rel import PlanMistake
 
 ORDER: Final[Mapping[Placement, int]] = {"task": 0, "close": 1, "merge": 1, "driver": 1, "spark": 2}
@@ -45,11 +45,11 @@ def mistakes_of(operators: tuple[Operator, ...], visible: list[str]) -> Iterator
             yield f"the places of '{operator.name}' are out of order"
         known[operator.name] = operator
         read.update(operator.inputs)
-    written = [one.name.removeprefix("write ") for one in operators if one.kind == "write"]
+    written = [operator.query for operator in operators if isinstance(operator, WriteRows)]
     if written != visible:
         yield f"the rows of {visible} are to be emitted, and those of {written} are"
     for name, operator in known.items():
-        if name not in read and operator.kind != "write":
+        if name not in read and not isinstance(operator, WriteRows):
             yield f"nothing reads '{name}'"
 
 

@@ -7,26 +7,42 @@ prints, `check_job` checks, and runs report measured figures for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
 
 from terascope.analysis.costs import Costs
-from terascope.physical.delivery import Direct, Target, TaskJoin, rest_name
+from terascope.physical.delivery import Direct, Joining, Target, rest_name
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Job, Output, SourceRead, StreamStage
 from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect, Windows
-from terascope.physical.operators import Operator, Placement
-from terascope.physical.row_pipeline import Keep, Regroup, RowPipeline, Top
+from terascope.physical.operators import (
+    AssembleWindows,
+    ComputeRelation,
+    Exchange,
+    GroupTuples,
+    JoinGroups,
+    JoinLeftovers,
+    Meeting,
+    MergeGroups,
+    Operator,
+    Placement,
+    PrefilterTuples,
+    RankRows,
+    ReadSource,
+    RegroupRows,
+    RunPipeline,
+    SelectTuples,
+    TreeEdge,
+    WriteRows,
+)
+from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.settings import costs_of
 from terascope.physical.splits import split_bytes
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
 from terascope.plan.plan import reads
 from terascope.plan.rel import Scan, walk
-from terascope.plan.show import order_in_words, show_expr
 from terascope.sharing.windows import TUPLE_NS
-from terascope.units import plural, readable_bytes
 
 READING: tuple[Placement, ...] = ("task",)
 FINISHING: tuple[Placement, ...] = ("task", "merge")
@@ -60,36 +76,28 @@ class Listing:
         for direct in self.job.deliveries.direct.values():
             self.pipeline(direct, self.finishing[direct.program.stream])
         for query, joining in self.job.deliveries.joined.items():
-            self.joining(query, joining.pairing)
+            self.joining(query, joining)
         self.relations()
         self.written()
 
-    def add(
-        self,
-        name: str,
-        inputs: Iterable[str],
-        places: tuple[Placement, ...],
-        does: str,
-        cost_ns: float | None = None,
-    ) -> str:
-        self.operators.append(Operator(name, tuple(inputs), places, does, cost_ns))
-        return name
+    def add(self, operator: Operator) -> str:
+        self.operators.append(operator)
+        return operator.name
 
     # ---- next to the source
 
     def reading(self, read: SourceRead) -> None:
-        size = readable_bytes(int(sum(split_bytes(read.splits))))
-        known = f"{size} in {plural(len(read.splits), 'split')}, " if read.splits else ""
-        does = known + plural(len(read.columns), "column")
-        name = self.add(f"read {read.name}", (), READING, does)
+        size = int(sum(split_bytes(read.splits)))
+        name = self.add(
+            ReadSource(f"read {read.name}", (), READING, len(read.columns), len(read.splits), size)
+        )
         low = read.low
         if low is None:
             self.ends |= {interface.name: (name,) for interface in read.interfaces}
             return
         if low.predicates:
-            does = f"{plural(len(low.predicates), 'predicate')}, each evaluated once a tuple"
-            cost = sum(map(self.costs.of, low.predicates))
-            name = self.add(f"prefilter {read.name}", (name,), READING, does, cost)
+            cost, label = sum(map(self.costs.of, low.predicates)), f"prefilter {read.name}"
+            name = self.add(PrefilterTuples(label, (name,), READING, low.predicates, cost_ns=cost))
         known_queries: dict[str, LowQuery] = {q.name: q for q in (*low.inner, *low.queries)}
 
         def depth(query: LowQuery) -> int:
@@ -103,15 +111,14 @@ class Listing:
     def low_operator(self, query: LowQuery, above: str, read: SourceRead) -> None:
         label = self.label(query.name, read)
         if isinstance(query, LowSelect):
-            bits = f"bits {', '.join(map(str, query.signature))}" if query.signature else "any bits"
-            does = f"{plural(len(query.items), 'column')} of tuples with {bits}"
             cost = sum(map(self.costs.of, (*query.rest, *(expr for _, expr in query.items))))
-            self.add(f"select {label}", (above,), READING, does, cost)
+            self.add(SelectTuples(f"select {label}", (above,), READING, query, cost_ns=cost))
         elif query.parent is not None:
             parent = f"group {self.label(query.parent, read)}"
-            self.add(f"group {label}", (parent,), READING, f"{by_keys(query)}, of groups")
+            self.add(TreeEdge(f"group {label}", (parent,), READING, query))
         else:
-            self.add(f"group {label}", (above,), READING, by_keys(query), self.group_ns(query))
+            cost = self.group_ns(query)
+            self.add(GroupTuples(f"group {label}", (above,), READING, query, cost_ns=cost))
 
     def group_ns(self, query: LowAggregate) -> float:
         """The time to find the group of a tuple and to update each slot."""
@@ -147,19 +154,16 @@ class Listing:
                 self.windows(name, output.windows, self.ends[output.windows.stream], MERGING)
             elif output.groups is not None:
                 sources = self.low_names[name]
-                met = (
-                    f"partial groups, by hash of {meeting(self.job.deliveries.targets.get(number))}"
-                )
-                exchange = self.add(f"exchange {name}", sources, READING, met)
-                keys = f"by {', '.join(f.name for f in output.groups.keys)}"
-                merged = self.add(f"merge {name}", (exchange, *sources), MERGING, keys)
-                self.ends[name] = (merged,)
+                by = meeting(self.job.deliveries.targets.get(number))
+                exchange = self.add(Exchange(f"exchange {name}", sources, READING, by))
+                below = (exchange, *sources)
+                merged = MergeGroups(f"merge {name}", below, MERGING, output.groups)
+                self.ends[name] = (self.add(merged),)
 
     def windows(
         self, name: str, windows: Windows, below: tuple[str, ...], places: tuple[Placement, ...]
     ) -> None:
-        does = f"range {windows.window.range}, slide {windows.window.slide}"
-        self.ends[name] = (self.add(f"windows {name}", below, places, does),)
+        self.ends[name] = (self.add(AssembleWindows(f"windows {name}", below, places, windows)),)
 
     # ---- rows that tasks finish
 
@@ -176,33 +180,26 @@ class Listing:
 
     def pipeline(self, direct: Direct, places: tuple[Placement, ...]) -> None:
         query, program = direct.query, direct.program
-        end = self.add(f"pipeline {query}", self.ends[program.stream], places, steps_text(program))
+        below = self.ends[program.stream]
+        end = self.add(RunPipeline(f"pipeline {query}", below, places, program))
         match program.whole:
-            case Top(per=per, limit=limit):
-                does = f"the first {limit} per {', '.join(per) or 'stream'}"
-                end = self.add(f"rank {query}", (end,), places, does)
+            case Top() as top:
+                end = self.add(RankRows(f"rank {query}", (end,), places, top))
             case Regroup() as regroup:
-                end = self.add(f"regroup {query}", (end,), places, by_keys(regroup))
+                end = self.add(RegroupRows(f"regroup {query}", (end,), places, regroup))
             case None:
                 pass
             case _:
                 assert_never(program.whole)
         self.ends[query] = (end,)
 
-    def joining(self, query: str, pairing: TaskJoin) -> None:
-        streams = dict.fromkeys(side.program.stream for side in pairing.sides)
-        below = (name for stream in streams for name in self.ends[stream])
-        join = self.join(query, pairing, below, FINISHING)
-        does = "rows of epochs that no task has alone"
-        left = self.add(f"leftovers {query}", (join,), LEFTOVERS, does)
+    def joining(self, query: str, joining: Joining) -> None:
+        streams = dict.fromkeys(side.program.stream for side in joining.pairing.sides)
+        below = tuple(name for stream in streams for name in self.ends[stream])
+        join = self.add(JoinGroups(f"join {query}", below, FINISHING, joining.pairing))
+        left = JoinLeftovers(f"leftovers {query}", (join,), LEFTOVERS, joining.rest)
         self.ends |= {rest_name(query, side): (join,) for side in (0, 1)}
-        self.ends[query] = (left,)
-
-    def join(
-        self, query: str, join: TaskJoin, below: Iterable[str], places: tuple[Placement, ...]
-    ) -> str:
-        pairs = " AND ".join(f"{show_expr(a)} = {show_expr(b)}" for a, b in join.equalities)
-        return self.add(f"join {query}", below, places, f"{join.kind} on {pairs}")
+        self.ends[query] = (self.add(left),)
 
     # ---- Spark
 
@@ -224,8 +221,9 @@ class Listing:
         # A low-level stream may come from tasks, and for other sources from Spark.
         read = (*scanned, *streams, stage.name)
         below = dict.fromkeys(end for name in read for end in self.ends.get(name, ()))
-        does = "computed once, kept" if stage.keep else "computed"
-        self.ends[stage.name] = (self.add(f"relation {stage.name}", below, IN_SPARK, does),)
+        name = f"relation {stage.name}"
+        computed = ComputeRelation(name, tuple(below), IN_SPARK, stage.rel, stage.keep)
+        self.ends[stage.name] = (self.add(computed),)
 
     def written(self) -> None:
         direct, joined = self.job.deliveries.direct, self.job.deliveries.joined
@@ -238,25 +236,12 @@ class Listing:
             self.write(output, len(output.columns), places)
 
     def write(self, output: Output, columns: int, places: tuple[Placement, ...]) -> None:
-        order = f", in order of {order_in_words(output.order)}" if output.order else ""
-        does = plural(columns, "column") + order
-        self.add(f"write {output.stream}", self.ends[output.stream], places, does)
+        query, below = output.stream, self.ends[output.stream]
+        self.add(WriteRows(f"write {query}", below, places, query, columns, output.order))
 
 
-def meeting(target: Target | None) -> str:
+def meeting(target: Target | None) -> Meeting:
     """The property that brings partial groups together in one task; see `Target`."""
     if target is not None and target.feeds:
         return "keys without the slice"
     return "epoch" if target is not None and target.by_epoch else "keys"
-
-
-def by_keys(grouping: LowAggregate | Regroup) -> str:
-    names = ", ".join(name for name, _ in grouping.keys) or "nothing"
-    return f"by {names}: {plural(len(grouping.slots), 'slot')}"
-
-
-def steps_text(pipeline: RowPipeline) -> str:
-    """The steps of a row pipeline; steps after a rank or another aggregation come last."""
-    steps = (*pipeline.steps, *pipeline.after)
-    conditions = [show_expr(step.predicate) for step in steps if isinstance(step, Keep)]
-    return f"keep {' AND '.join(conditions)}, project" if conditions else "project"

@@ -12,8 +12,21 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
-from terascope.physical.operators import Operator, Placement
-from terascope.physical.rules.list_operators import IN_SPARK, READING, Listing, steps_text
+from terascope.physical.operators import (
+    ComputeRelation,
+    GroupTuples,
+    JoinGroups,
+    MergeGroups,
+    Operator,
+    Placement,
+    PrefilterTuples,
+    ReadSource,
+    RunPipeline,
+    SelectTuples,
+    StoreSlices,
+    TreeEdge,
+)
+from terascope.physical.rules.list_operators import IN_SPARK, READING, Listing
 from terascope.physical.stream.plan import (
     InSpark,
     LowStream,
@@ -27,7 +40,7 @@ from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 
-NEXT_TO_SOURCES: Final = ("read", "prefilter", "select", "group")
+NEXT_TO_SOURCES: Final = (ReadSource, PrefilterTuples, SelectTuples, GroupTuples, TreeEdge)
 CLOSING: Final[tuple[Placement, ...]] = ("close",)
 OWNED_OR_CLOSING: Final[tuple[Placement, ...]] = ("task", "close")
 CLOSING_OR_SPARK: Final[tuple[Placement, ...]] = ("close", "spark")
@@ -47,7 +60,7 @@ class StreamListing(Listing):
         """By stream: the operator that stores its rows."""
 
     def listed(self) -> list[Operator]:
-        self.operators += [one for one in self.job.operators if one.kind in NEXT_TO_SOURCES]
+        self.operators += [one for one in self.job.operators if isinstance(one, NEXT_TO_SOURCES)]
         self.ends |= self.low_names
         for stream in self.plan.low:
             self.stored(stream)
@@ -65,13 +78,13 @@ class StreamListing(Listing):
         """The store of a low-level stream: groups that no task has alone, rows that others read."""
         name, ends = stream.name, self.ends.get(stream.name, ())
         if stream.groups is not None:
-            store = self.add(f"store {name}", ends, READING, in_store(stream.value or ""))
-            keys = f"by {', '.join(f.name for f in stream.groups.keys)}"
-            self.ends[name] = (*ends, self.add(f"merge {name}", (store,), CLOSING, keys))
+            store = self.add(StoreSlices(f"store {name}", ends, READING, stream.value or ""))
+            merged = MergeGroups(f"merge {name}", (store,), CLOSING, stream.groups)
+            self.ends[name] = (*ends, self.add(merged))
         if name in self.needed and stream.kept_by:
             places = READING if stream.groups is None else OWNED_OR_CLOSING
-            does = in_store(stream.kept_by)
-            self.kept[name] = self.add(f"rows {name}", self.ends[name], places, does)
+            rows = StoreSlices(f"rows {name}", self.ends[name], places, stream.kept_by)
+            self.kept[name] = self.add(rows)
 
     @cached_property
     def needed(self) -> set[str]:
@@ -100,17 +113,19 @@ class StreamListing(Listing):
                 places = READING if self.plan.low[number].groups is None else OWNED_OR_CLOSING
                 self.pipeline(self.plan.deliveries.direct[query], places)
             case RowPipelines(above=above):
-                does = steps_text(above)
-                self.ends[query] = (self.add(f"pipeline {query}", below, CLOSING_OR_SPARK, does),)
+                rows = RunPipeline(f"pipeline {query}", below, CLOSING_OR_SPARK, above)
+                self.ends[query] = (self.add(rows),)
             case StoredJoin(pairing=join):
-                self.ends[query] = (self.join(query, join, below, CLOSING_OR_SPARK),)
+                joined = JoinGroups(f"join {query}", below, CLOSING_OR_SPARK, join)
+                self.ends[query] = (self.add(joined),)
             case StoredWindows() as stored:
                 self.windows(query, stored.windows, below, CLOSING_OR_SPARK)
             case InSpark():
                 self.computed(query, self.plan.trees.streams[query])
 
     def computed(self, name: str, rel: Rel) -> str:
-        made = self.add(f"relation {name}", self.read(self.leaves(rel)), IN_SPARK, "computed")
+        below = self.read(self.leaves(rel))
+        made = self.add(ComputeRelation(f"relation {name}", below, IN_SPARK, rel, kept=False))
         self.ends[name] = (made,)
         return made
 
@@ -124,7 +139,3 @@ class StreamListing(Listing):
 
     def read(self, streams: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.kept[name] for name in streams))
-
-
-def in_store(column: str) -> str:
-    return f"in the slice store, by {column}"
