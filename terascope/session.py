@@ -284,9 +284,9 @@ class Session:
             if sink is not None:  # for files that are sorted later, or for those of the user
                 destination = "rows" if sink.format == "held" else "files"
             planned = compiled.job_and_split(destination=destination)
-            running = self._running_spark
-            choice = choose_engine(planned[0], request, running is not None)
-            if choice.engine == "spark" and running is None and progress is not None:
+            choice = choose_engine(planned[0], request, self._running_spark is not None)
+            has_own = self._spark is not None or self._given is not None
+            if choice.engine == "spark" and not has_own and progress is not None:
                 progress("starting Spark", 0, 1)
             made = self._run_job(planned[0], choice, progress, sink)
         except BaseException:

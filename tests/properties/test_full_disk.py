@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from terascope.connectors.live import Speed
-from terascope.diagnostic import OutputError
-from terascope.spark.mistakes import MarkedMistake
+from terascope.diagnostic import OutputError, StreamError
 from tests.properties.plain_streams import limited_to
 from tests.properties.stream_cases import make_stream_case
 from tests.properties.stream_results import assert_counted, assert_delivered
@@ -75,7 +74,7 @@ def test_a_full_disk_loses_nothing(seed: int, disk: Path, tmp_path: Path) -> Non
             is_full = not is_full
             try:
                 run.step()
-            except (OutputError, MarkedMistake) as problem:
+            except (OutputError, StreamError) as problem:
                 stopped.append(str(problem))
                 run.close()
                 assert filler is not None
