@@ -42,11 +42,11 @@ test: install $(VENV)/.tshark
 
 # What many random tests can find, and the tests of the benches.
 soak: install
-	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=2000 TERASCOPE_SPARK_SEEDS=24 TERASCOPE_STREAM_SEEDS=1200 \
-		TERASCOPE_LOCAL_SEEDS=400 TERASCOPE_STREAM_SPARK_SEEDS=12 \
+	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=1000 TERASCOPE_SPARK_SEEDS=12 TERASCOPE_STREAM_SEEDS=600 \
+		TERASCOPE_LOCAL_SEEDS=200 TERASCOPE_STREAM_SPARK_SEEDS=6 \
 		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden \
 		tests/spark/test_stream_crashes.py tests/cli/test_cli_stream.py
-	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=200 \
+	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=100 \
 		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream
 	$(BIN)/pytest -n $(WORKERS) -m bench
 
