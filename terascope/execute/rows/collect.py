@@ -277,5 +277,7 @@ class Sequences:
     ) -> Iterator[pa.RecordBatch]:
         """The groups of windows as columns, keys as dictionary columns."""
         for rows, wends in self._finished(self.of(windows.window, since, until)):
-            made = finished_columns([Block.of_each(wends, rows)], self._fields, dictionaries)
+            # A run for each row: to find runs of the same end and to repeat them costs more.
+            block = Block(wends, np.arange(1, len(rows) + 1), rows)
+            made = finished_columns([block], self._fields, dictionaries)
             yield made.rename_columns(list(windows.columns))

@@ -76,13 +76,16 @@ def result_columns(
 
 
 def epoch_column(blocks: Sequence[Block]) -> ConstantColumn | Numbers:
-    epochs = np.concatenate([block.epochs for block in blocks])
-    if not len(epochs) or bool((epochs == epochs[0]).all()):
-        rows = sum(len(block.rows) for block in blocks)
+    one = len(blocks) == 1
+    epochs = blocks[0].epochs if one else np.concatenate([block.epochs for block in blocks])
+    rows = sum(len(block.rows) for block in blocks)
+    if not len(epochs) or (epochs[0] == epochs[-1] and bool((epochs == epochs[0]).all())):
         return ConstantColumn(
             int(epochs[0]) if len(epochs) and epochs[0] != NO_EPOCH else None, rows
         )
-    values = np.repeat(epochs, np.concatenate([block.counts for block in blocks]))
+    values = epochs
+    if len(epochs) < rows:
+        values = np.repeat(epochs, np.concatenate([block.counts for block in blocks]))
     valid = values != NO_EPOCH
     return Numbers(values) if valid.all() else Numbers(np.where(valid, values, 0), valid)
 
