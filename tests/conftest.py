@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """Many small queries: code that is compiled well pays only in long runs."""
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""Queries over few rows: generating and compiling code for each takes longer than running it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +57,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def spark() -> Iterator[SparkSession]:
     """One session for all tests of a process; two cores, as small as possible."""
     from terascope.spark.session import open_session
+    from tests.agreement import INTERPRETED
 
     settings = {
         "spark.driver.memory": "1g",

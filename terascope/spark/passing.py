@@ -49,7 +49,6 @@ OUTGOING_ARROW: Final = pa.schema(
         ("report", pa.string()),
     ]
 )
-REPORT: Final = "kind string, text string"
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
 
 
 def read_reports(df: DataFrame) -> list[tuple[str, str]]:
-    """The rows of a DataFrame of `REPORT`."""
+    """The rows of a DataFrame of reports."""
     return [(kind, text) for kind, text in df.collect()]
 
 
@@ -201,5 +200,5 @@ def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes
 
 
 def report_batch(kind: str, text: str) -> pa.RecordBatch:
-    """One report as a batch of rows of `REPORT`."""
+    """One report as a batch of rows."""
     return pa.RecordBatch.from_pydict({"kind": [kind], "text": [text]})

@@ -31,8 +31,9 @@ from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.mistakes import translating
-from terascope.spark.passing import REPORT, read_reports, report_batch, task_frame
+from terascope.spark.passing import read_reports, report_batch, task_frame
 from terascope.spark.stream.running import furthest_epoch, running_step
+from terascope.spark.stream.source import REPORT
 from terascope.spark.write import written_parts
 from terascope.streaming.context import Report, TaskWork
 from terascope.streaming.state.segments import Segment

@@ -31,7 +31,8 @@ from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.running import BATCH_ROWS, EpochGroups, Machine, batch_of, rows_of
 from terascope.spark.mistakes import telling
-from terascope.spark.passing import REPORT, read_reports, report_batch
+from terascope.spark.passing import read_reports, report_batch
+from terascope.spark.stream.source import REPORT
 from terascope.streaming.context import Report
 from terascope.streaming.state.segments import SegmentWriter, Stored
 from terascope.streaming.stored_rows import ALIVE, state_fields, state_stream

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from terascope.streaming.tasks.read import ReadTask
 
 FORMAT = "terascope_stream"
-REPORT_DDL = "kind STRING, text STRING"
-"""The schema of the reports of tasks (terascope.spark.passing has the same)."""
+REPORT = "kind string, text string"
+"""The schema of the reports of tasks."""
 PICKLER: Any = cloudpickle
 """A pickler without type hints; unlike pickle it takes the functions in a predicate by value."""
 
@@ -76,7 +76,7 @@ class TerascopeStream(DataSource):
         return cls.format_name
 
     def schema(self) -> str:
-        return REPORT_DDL
+        return REPORT
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return LiveReader(self.options["source"])
