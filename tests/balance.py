@@ -1,34 +1,32 @@
-"""The order of the test files: the longest first, so that two processes end at about the same time.
+"""The order of the test files: the longest first, so that all processes end at about the same time.
 
-In: tests/durations.json, the processor seconds of each test file, recorded earlier. Out: the files
-in falling order of these seconds. A process of pytest-xdist takes the next file whenever it is done
-with one (`--dist=loadfile`): a file's fixtures are set up once, and its kernels compiled once.
+In: tests/durations.json, the seconds of each test file, recorded earlier. Out: the files in falling
+order of these seconds. A process of pytest-xdist takes the next file whenever it is done with one
+(`--dist=loadfile`): a file's fixtures are set up once, and its kernels compiled once.
 
     make durations        # runs all tests and writes the seconds of each file down
 
-Seconds are those of the processor, of the test and of all processes it started: a busy machine
-does not change them. Linux only: elsewhere the order stays as it is.
+Seconds are those of the clock, since some tests wait for processes they have killed: record them on
+a quiet machine.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Generator, Mapping
-from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final
 
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parent
 RECORDED: Final = ROOT / "durations.json"
-OUTPUT: Final = "processor_seconds"
+OUTPUT: Final = "seconds_of_files"
 """The key under which a process of xdist sends its seconds to the one that started it."""
 UNKNOWN: Final = 5.0
 """Seconds of a file that was not recorded yet."""
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def longest_first(items: list[pytest.Item], recorded: Mapping[str, float]) -> None:
@@ -52,7 +50,7 @@ def load_recorded() -> dict[str, float]:
 
 
 class Recorder:
-    """Sums the processor seconds of each test file; the process that was started by hand writes
+    """Sums the seconds of each test file; the process that was started by hand writes
     them down.
     """
 
@@ -62,11 +60,11 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        before = processor_seconds(os.getpid())
+        before = perf_counter()
         try:
             return (yield)
         finally:
-            self._seconds[file_of(item)] += processor_seconds(os.getpid()) - before
+            self._seconds[file_of(item)] += perf_counter() - before
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -81,17 +79,3 @@ class Recorder:
         falling = sorted(self._seconds.items(), key=lambda pair: -pair[1])
         known = {file: round(seconds, 1) for file, seconds in falling}
         RECORDED.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
-
-
-def processor_seconds(root: int) -> float:
-    """The processor seconds of a process, of its descendants, and of children that have ended."""
-    total, pending = 0, [root]
-    while pending:
-        process = Path("/proc") / str(pending.pop())
-        with suppress(OSError):  # it has ended
-            fields = (process / "stat").read_text("utf-8").rpartition(") ")[2].split()
-            total += sum(map(int, fields[11:15]))
-            for thread in (process / "task").iterdir():
-                with suppress(OSError):
-                    pending += map(int, (thread / "children").read_text("utf-8").split())
-    return total / TICKS

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.balance import Recorder, load_recorded, longest_first
+from tests.settings import SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-durations",
         action="store_true",
-        help="write the processor seconds of each test file to tests/durations.json",
+        help="write the seconds of each test file to tests/durations.json",
     )
 
 
@@ -37,11 +38,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first; tests of the benches only where `-m` names them."""
-    if "bench" not in config.option.markexpr:
-        benches = [item for item in items if item.get_closest_marker("bench")]
-        config.hook.pytest_deselected(items=benches)
-        items[:] = [item for item in items if not item.get_closest_marker("bench")]
+    """The longest files first; tests of the benches only where `-m` names them, long tests whose
+    subject other tests have, too, only in `make soak`.
+    """
+    left_out = [] if "bench" in config.option.markexpr else ["bench"]
+    left_out += [] if SOAK else ["soak"]
+    later = {item for item in items if any(map(item.get_closest_marker, left_out))}
+    config.hook.pytest_deselected(items=[item for item in items if item in later])
+    items[:] = [item for item in items if item not in later]
     longest_first(items, load_recorded())
 
 

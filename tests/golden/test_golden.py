@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 CASES = all_cases()
 RUN = tuple(case for case in CASES if case.has("rows"))
-NATIVE = RUN if SOAK else RUN[::6]
+NATIVE = RUN if SOAK else RUN[::12]
 """Cases whose low level is computed by tasks of Spark; the local engine runs the same tasks for all
 of them.
 """
-IN_CATALYST = RUN if SOAK else RUN[1::4]
+IN_CATALYST = RUN if SOAK else RUN[1::8]
 """Cases that DataFrame operations compute from the tuples on."""
 BEYOND_DUCKDB: dict[str, tuple[str, ...]] = {
     "functions/udaf-declaration": ("query1",),  # a user's aggregate

@@ -134,7 +134,7 @@ def opened(
 
 
 @given(streams(), POLICY, CAPACITY, FLUSH, OUTPUT)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if SOAK else 60, deadline=None)
 def test_partials_combined_are_the_groups(
     stream: Stream,
     policy: Policy,

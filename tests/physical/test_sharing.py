@@ -21,7 +21,7 @@ from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import SharingSet, sharing_set, tree_set
 from tests.properties.engines import visible_rows
-from tests.settings import Changes, config_with
+from tests.settings import SOAK, Changes, config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "10")))
 INTERPRETED = {"kernels": "numpy"}
@@ -71,7 +71,7 @@ def test_trees_give_the_answers_of_each_query(
 ) -> None:
     """Whatever is saved, with any memory, and with conditions that ride along."""
     nodes, below = 0, 0
-    for seed in range(12):
+    for seed in range(12 if SOAK else 6):
         made = tree_set(seed, tmp_path)
         sharing: Changes = {
             "share_windows": "cost",
@@ -85,8 +85,8 @@ def test_trees_give_the_answers_of_each_query(
         assert low is not None
         nodes += len(low.inner)
         below += sum(isinstance(q, LowAggregate) and q.parent is not None for q in low.queries)
-    assert nodes >= 3
-    assert below > 15
+    assert nodes >= 2
+    assert below > 7
 
 
 def test_a_budget_too_small_for_anything_gives_exact_answers(
@@ -128,7 +128,7 @@ def test_trees_of_machine_code_give_the_same(tmp_path: Path) -> None:
     assert sum(query.parent is not None for query in aggregations(job)) > 1
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_machine_code_gives_the_same(seed: int, tmp_path: Path) -> None:
     made = sharing_set(seed, tmp_path, queries=5)
     check(made, config_with(**MODES[0]), 2, tmp_path)

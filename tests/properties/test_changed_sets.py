@@ -25,7 +25,7 @@ from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
-from tests.settings import config_with
+from tests.settings import SOAK, config_with
 
 PROTOCOL = "PROTOCOL T (time UINT increasing clock(s), k INT, v INT);\n"
 POOL = {
@@ -46,7 +46,7 @@ POOL = {
 TIME = {"merged": 0, "left_only": 0, "sliding": 3, "odd": 3, "wide": 3}
 """Where time stands in the rows; elsewhere first."""
 SECONDS = 150
-MOMENTS = 20
+MOMENTS = 20 if SOAK else 8
 
 
 def query_set(names: set[str]) -> str:

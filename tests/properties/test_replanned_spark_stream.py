@@ -96,6 +96,7 @@ def test_tables_and_trees_change_on_spark(tmp_path: Path, spark: SparkSession) -
 
 
 @pytest.mark.spark
+@pytest.mark.soak  # tests/properties/test_recomposed_windows.py changes windows without Spark
 def test_windows_change_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     made = jumping_set(tmp_path, random.Random(0))
     settings: Changes = {

@@ -136,7 +136,10 @@ def assert_answers(expected: Answers, folder: Path) -> None:
         assert_same_rows(answer.rows, rows_of(folder / name), answer.fields)
 
 
-@pytest.mark.parametrize(("trees", "tasks"), [(TREES[0], 1), (TREES[0], 3), (TREES[1], 2)])
+@pytest.mark.parametrize(
+    ("trees", "tasks"),
+    [pytest.param(TREES[0], 1, marks=pytest.mark.soak), (TREES[0], 3), (TREES[1], 2)],
+)
 def test_hash_operations_fall_when_the_tree_follows_the_skew(
     trees: Changes, tasks: int, tmp_path: Path, answers: Answers
 ) -> None:

@@ -73,8 +73,15 @@ def expected(flows: Path, spark: SparkSession) -> dict[str, Rows]:
         return {name: sorted_rows(results[name].to_arrow()) for name in JOINS}
 
 
-@pytest.mark.parametrize("parts", [True, False])
-@pytest.mark.parametrize("memory", [1 << 30, 1 << 20])
+@pytest.mark.parametrize(
+    ("memory", "parts"),
+    [
+        (1 << 30, True),
+        (1 << 20, False),
+        pytest.param(1 << 20, True, marks=pytest.mark.soak),
+        pytest.param(1 << 30, False, marks=pytest.mark.soak),
+    ],
+)
 def test_joins_of_written_results(
     memory: int,
     parts: bool,

@@ -17,6 +17,7 @@ from terascope.sharing.fptas import frontier, merged, without_empty
 from terascope.sharing.hull import PricedTree, best_of, priced
 from terascope.sharing.model import TableModel, flat_tree
 from terascope.sharing.plan import Planner
+from tests.settings import SOAK
 from tests.sharing.known_statistics import KnownStatistics
 from tests.sharing.test_fptas import known, small_tree
 from tests.sharing.test_plan import correlated, pairs
@@ -55,7 +56,7 @@ def test_costs_are_those_of_the_tree(
 
 
 @given(known(), st.integers(0, 2), st.booleans(), st.floats(0.001, 1.2))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20 if SOAK else 8, deadline=None)
 def test_bounds_are_below_what_algorithm_2_finds(
     statistics: KnownStatistics, shape: int, bounded: bool, part: float
 ) -> None:

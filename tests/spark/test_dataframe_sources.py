@@ -203,7 +203,10 @@ def expected(spark: SparkSession, file: Interface) -> Answers:
     return want
 
 
-@pytest.mark.parametrize(("partitions", "low"), [(1, CATALYST), (3, WITHOUT_COMPILING)])
+@pytest.mark.parametrize(
+    ("partitions", "low"),
+    [pytest.param(1, CATALYST, marks=pytest.mark.soak), (3, WITHOUT_COMPILING)],
+)
 def test_a_dataframe_gives_what_a_parquet_file_of_its_rows_gives(
     spark: SparkSession,
     elsewhere: SparkSession,
@@ -350,7 +353,7 @@ def run_mixed(set_: Compiled, spark: SparkSession, partitions: int) -> Answers:
     return spark_answers(set_.optimized, interfaces, spark, partitions, 1 << 12, INTERPRETED, low)
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.soak), 3])
 def test_one_job_runs_native_and_dataframe_sources(
     spark: SparkSession,
     elsewhere: SparkSession,
