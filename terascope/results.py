@@ -242,8 +242,11 @@ class Results(Mapping[str, Result]):
 
     @property
     def measures(self) -> Measures:
-        """The figures of each physical operator, by its name: tuples in and out, probes, time."""
-        return dict(self._job.measures)
+        """The figures of each physical operator, by its name: tuples in and out, probes, time.
+        Spark computes the relations of its high level once more for them, when they are first
+        asked for.
+        """
+        return self._job.measured()
 
     def explain(self, format: ExplainFormat = "text") -> str:
         """The physical plan that was run, with the measured figures of every operator."""

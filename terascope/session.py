@@ -35,6 +35,7 @@ from terascope.functions.user import load_functions
 from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, choose_engine
 from terascope.output import FileFormat, staged
 from terascope.physical.delivery import Sink
+from terascope.physical.operators import without_spark
 from terascope.pipeline import Bindings, Compiled, compile_set, files_allowed, read_source
 from terascope.plan.plan import Stream
 from terascope.results import Results
@@ -285,6 +286,9 @@ class Session:
                 destination = "rows" if sink.format == "held" else "files"
             planned = compiled.job_and_split(destination=destination)
             choice = choose_engine(planned[0], request, self._running_spark is not None)
+            if choice.engine == "local":
+                job, split = planned
+                planned = replace(job, operators=without_spark(job.operators)), split
             has_own = self._spark is not None or self._given is not None
             if choice.engine == "spark" and not has_own and progress is not None:
                 progress("starting Spark", 0, 1)

@@ -17,7 +17,7 @@ After a run a `Measure` has the figures of each operator, by its name, summed ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, TypeAlias
 
 from terascope.kernels.merge.groups import GroupFields
@@ -198,6 +198,15 @@ Operator: TypeAlias = (
     | ComputeRelation
     | WriteRows
 )
+
+
+def without_spark(operators: Iterable[Operator]) -> tuple[Operator, ...]:
+    """The operators as the local engine runs them: this process computes relations for Spark."""
+
+    def place(one: Placement) -> Placement:
+        return "driver" if one == "spark" else one
+
+    return tuple(replace(o, places=tuple(dict.fromkeys(map(place, o.places)))) for o in operators)
 
 
 @dataclass(frozen=True)

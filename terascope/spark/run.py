@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from time import perf_counter
 from typing import ClassVar, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.dataframe import DataFrameInterface
@@ -25,7 +26,8 @@ from terascope.execute.reports import reports_from_json, scan_horizon
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
 from terascope.execute.results.result_files import Format
 from terascope.physical.delivery import PartFormat, Sink
-from terascope.physical.job import Job, SourceRead
+from terascope.physical.job import Job, SourceRead, StreamStage
+from terascope.physical.operators import Measure, Measures
 from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
@@ -52,6 +54,26 @@ class SparkResult(JobResult):
     unsorted: dict[str, DataFrame] = field(default_factory=dict)
     """The same rows in any order, which is cheaper."""
     kept: list[Kept] = field(default_factory=list)
+    stages: tuple[StreamStage, ...] = ()
+    """The relations that Spark computes, each behind those it reads."""
+    frames: dict[str, Frame] = field(default_factory=dict)
+    """Their rows, and those of the low-level streams they read."""
+
+    def measured(self) -> Measures:
+        """The figures of every operator. Each relation is computed alone for its figures, once:
+        inside a query Catalyst merges it with the relations around it.
+        """
+        if self.stages and not self.closed:
+            with translating():
+                counts = {name: counted(frame.df) for name, frame in self.frames.items()}
+            for stage in self.stages:
+                given, seconds = counts[stage.name]
+                taken = sum(counts[read.stream][0] for read in reads(stage.rel))
+                self.measures[f"relation {stage.name}"] = Measure(taken, given, seconds=seconds)
+            for name in self.dataframes:
+                self.note_rows(name, counts[name][0])
+            self.stages = ()
+        return super().measured()
 
     def keep(self, df: DataFrame) -> DataFrame:
         self.kept.append(df.persist(KEPT))
@@ -80,6 +102,14 @@ class SparkResult(JobResult):
         super().close()
         while self.kept:
             self.kept.pop().unpersist()
+
+
+def counted(df: DataFrame) -> tuple[int, float]:
+    """The number of rows of a DataFrame and the seconds to compute them, all columns included."""
+    start, rows = perf_counter(), Observation()
+    observed = df.observe(rows, F.count(F.lit(1)).alias("rows"))
+    observed.write.format("noop").mode("overwrite").save()
+    return int(rows.get["rows"]), perf_counter() - start
 
 
 def run_job(
@@ -184,6 +214,7 @@ def compute_streams(
             result.keep(frame.df)
         streams[stage.name] = frame
     tell("planning", len(stages), len(stages))
+    result.stages, result.frames = tuple(stages), streams
     for output in job.outputs:
         if output.stream in result.parts:
             shown = result.part_fields[output.stream][: len(output.columns)]

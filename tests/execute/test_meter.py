@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from terascope.config import load_config
+from terascope.execute.low_level import EngineName
 from terascope.execute.reports import Meter
 from terascope.physical.operators import Measure, measures_from, summed
 from terascope.session import Session
@@ -54,6 +57,37 @@ def test_operators_hand_on_what_others_take(
     assert exchange.exchanged_bytes > 0
     assert merge.taken == exchange.given >= merge.given > 0
     assert all(one.seconds >= 0 for one in figures.values())
+
+
+RELATIONS = """
+QUERY flows: SELECT tb, srcIP, COUNT(*) AS cnt FROM TCP GROUP BY time/10 AS tb, srcIP;
+QUERY pairs: SELECT a.tb, a.srcIP, a.cnt, b.cnt AS before
+FROM flows a JOIN flows b ON a.srcIP = b.srcIP AND a.tb = b.tb + 1;
+QUERY most: SELECT tb, MAX(cnt) AS most, COUNT(*) AS sources FROM pairs GROUP BY tb;
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_relations_are_measured_by_either_engine(
+    engine: EngineName, tmp_path: Path, spark: SparkSession
+) -> None:
+    capture = small_trace(tmp_path / "a.pcap")
+    with Session(spark, config=load_config(kernels="numpy")) as session:
+        session.source(f"eth0=pcap:{capture}")
+        results = session.query(RELATIONS).run(engine=engine)
+        figures = results.measures
+        rows = {name: len(result.to_arrow()) for name, result in results.items()}
+        assert results.measures.keys() == figures.keys()
+        shown = results.explain()
+    assert rows["most"] > 0
+    pairs, most = figures["relation pairs"], figures["relation most"]
+    assert (pairs.taken, pairs.given) == (2 * rows["flows"], rows["pairs"])
+    assert (most.taken, most.given) == (rows["pairs"], rows["most"])
+    assert pairs.seconds > 0
+    assert figures["write most"].given == rows["most"]
+    (line,) = [one for one in shown.splitlines() if one.startswith("relation most")]
+    assert line.split()[2] == ("driver" if engine == "local" else "spark")
 
 
 def test_figures_add_up_and_travel_as_json() -> None:

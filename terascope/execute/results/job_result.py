@@ -16,7 +16,7 @@ from terascope.execute.results.parts import Part, write_rows
 from terascope.execute.results.result_files import Format, sorted_table, write_table
 from terascope.physical.delivery import PartFormat
 from terascope.physical.job import Job
-from terascope.physical.operators import Measure
+from terascope.physical.operators import Measure, Measures
 from terascope.plan.rel import Field
 
 IN_MEMORY: Final = 2_000_000
@@ -63,6 +63,10 @@ class JobResult:
             self.parts[query] = [part for part in low.parts if part.query == query]
             self.part_fields[query] = fields
             self.note_rows(query, sum(part.rows for part in self.parts[query]))
+
+    def measured(self) -> Measures:
+        """The figures of every operator, by its name."""
+        return dict(self.measures)
 
     def take_reports(self, read: str, reports: Reports) -> None:
         self.reports[read] = summed(reports.values())
