@@ -31,8 +31,8 @@ from terascope.explain.from_plan import (
 )
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.local.choice import choose_engine
-from terascope.physical.job import Job, LowOutput, SourceRead
-from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
+from terascope.physical.job import Job, SourceRead
+from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned

@@ -78,7 +78,7 @@ class LocalEngine:
         return LocalPass(rows)
 
     def join_leftovers(self, passes: Sequence[LocalPass], joining: LeftoverJoin) -> list[Part]:
-        numbers = {side.rest for join in joining.joins for side in join.sides}
+        numbers = {side.leftovers for join in joining.joins for side in join.sides}
         found = (row for row in all_rows(passes) if row.kind == "rows" and row.stream in numbers)
         return list(joining.parts((r.stream, r.payload) for r in found if r.payload is not None))
 

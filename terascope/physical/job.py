@@ -9,15 +9,15 @@ terascope.spark and terascope.local run it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
-from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.delivery import Direct, Joining, Target, TaskJoin
-from terascope.physical.low_plan import LowPlan, LowQuery, Slot, Windows, group_fields
+from terascope.physical.delivery import Direct, Target, TaskJoin
+from terascope.physical.low_plan import LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Operator
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
@@ -58,26 +58,6 @@ class SourceRead:
     def queries(self) -> tuple[LowQuery, ...]:
         """What its tasks compute of the tuples; nothing where the tuples themselves go up."""
         return () if self.low is None else self.low.queries
-
-
-@dataclass(frozen=True)
-class LowOutput:
-    """A low-level stream as the high level reads it: tuples, or groups that were merged."""
-
-    name: str
-    fields: tuple[Field, ...]
-    groups: GroupFields | None
-    """The layout of its groups; None for a selection, and for windows."""
-    windows: Windows | None = None
-    """The windows that are assembled from another low-level stream after its merge."""
-    merged_above: bool = False
-    """Its readers merge its groups once more, so that a group may have several rows."""
-
-    def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
-        """The same groups with other slots."""
-        assert self.groups is not None
-        wide = group_fields(self.groups.keys, slots, self.groups.epoch)
-        return replace(self, fields=wide.fields, groups=wide)
 
 
 @dataclass(frozen=True)
@@ -149,20 +129,20 @@ class Deliveries:
     """How the rows of a job's low level are delivered."""
 
     direct: Mapping[str, Direct] = field(default_factory=dict)
-    joined: Mapping[str, Joining] = field(default_factory=dict)
+    joined: Mapping[str, TaskJoin] = field(default_factory=dict)
     targets: Mapping[int, Target] = field(default_factory=dict)
     reads: tuple[SourceRead, ...] = ()
     """The reads with a low-level plan that serves their targets."""
 
     @property
     def joins(self) -> tuple[TaskJoin, ...]:
-        return tuple(made.pairing for made in self.joined.values())
+        return tuple(self.joined.values())
 
     @property
     def fields(self) -> dict[str, tuple[Field, ...]]:
         """The columns of the queries that tasks write."""
         found = {name: made.fields for name, made in self.direct.items()}
-        return found | {name: made.pairing.fields for name, made in self.joined.items()}
+        return found | {name: made.fields for name, made in self.joined.items()}
 
 
 @dataclass(frozen=True)
@@ -184,6 +164,11 @@ class Job:
     """The queries that tasks finish, and the readers of the low-level streams."""
     operators: tuple[Operator, ...] = ()
     """The physical operators, in the order of the data."""
+
+    @cached_property
+    def stages(self) -> Mapping[str, Rel]:
+        """The relations of `streams`, by name."""
+        return {stage.name: stage.rel for stage in self.streams}
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

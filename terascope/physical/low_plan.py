@@ -214,6 +214,26 @@ class Windows:
 
 
 @dataclass(frozen=True)
+class LowOutput:
+    """A low-level stream as the high level reads it: tuples, or groups that were merged."""
+
+    name: str
+    fields: tuple[Field, ...]
+    groups: GroupFields | None
+    """The layout of its groups; None for a selection, and for windows."""
+    windows: Windows | None = None
+    """The windows that are assembled from another low-level stream after its merge."""
+    merged_above: bool = False
+    """Its readers merge its groups once more, so that a group may have several rows."""
+
+    def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
+        """The same groups with other slots."""
+        assert self.groups is not None
+        wide = group_fields(self.groups.keys, slots, self.groups.epoch)
+        return replace(self, fields=wide.fields, groups=wide)
+
+
+@dataclass(frozen=True)
 class AdmissionPredicate:
     """The condition of a tuple to enter a shared table: any of the queries takes it."""
 

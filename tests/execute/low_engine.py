@@ -18,8 +18,8 @@ from terascope.execute.task import Groups, LowTask, Reached, TaskCounters
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.payload import pack
-from terascope.physical.job import Job, LowOutput
-from terascope.physical.low_plan import LowAggregate
+from terascope.physical.job import Job
+from terascope.physical.low_plan import LowAggregate, LowOutput
 from terascope.physical.planner import plan_job
 from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import split_plan

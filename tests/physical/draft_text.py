@@ -46,8 +46,8 @@ def lines(draft: JobDraft) -> Iterator[str]:
         yield f"output {made.stream}: {', '.join(made.columns)}, ordered by {order or 'nothing'}"
     for direct in draft.deliveries.direct.values():
         yield f"tasks write {direct.query}: {pipeline(direct.program)}"
-    for query, joining in draft.deliveries.joined.items():
-        sides = " and ".join(side.program.stream for side in joining.pairing.sides)
+    for query, join in draft.deliveries.joined.items():
+        sides = " and ".join(side.program.stream for side in join.sides)
         yield f"tasks join {query}: {sides}"
     for operator in draft.operators:
         inputs = f" of {', '.join(operator.inputs)}" if operator.inputs else ""

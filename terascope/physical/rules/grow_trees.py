@@ -17,10 +17,11 @@ from terascope.config import Config
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import LowOutput, SourceRead, TreeDecision
+from terascope.physical.job import SourceRead, TreeDecision
 from terascope.physical.low_plan import (
     AdmissionPredicate,
     LowAggregate,
+    LowOutput,
     LowPlan,
     Slot,
     TableChoice,

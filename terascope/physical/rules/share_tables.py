@@ -21,8 +21,8 @@ from typing import Final, TypeAlias, TypeVar
 from terascope.functions.slots import COUNT
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import LowOutput, SourceRead
-from terascope.physical.low_plan import AdmissionPredicate, LowAggregate, Queries, Slot
+from terascope.physical.job import SourceRead
+from terascope.physical.low_plan import AdmissionPredicate, LowAggregate, LowOutput, Queries, Slot
 from terascope.physical.rules.low_planner import low_groups
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.build import call

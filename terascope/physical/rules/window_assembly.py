@@ -15,8 +15,7 @@ from terascope.functions.base import Scalar
 from terascope.functions.roles import GREATER, Comparator, SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.optimize.driver import apply_below
-from terascope.physical.job import LowOutput
-from terascope.physical.low_plan import Windows
+from terascope.physical.low_plan import LowOutput, Windows
 from terascope.physical.rules.merged_groups import assume_merged, tidy
 from terascope.physical.split.drafts import Names
 from terascope.plan.build import call
@@ -190,10 +189,7 @@ def meaning(window: Window, output: LowOutput, start: Col, end: Expr, made: LowO
 
 
 def is_epoch(column: Col, output: LowOutput) -> bool:
-    groups = output.groups
-    if groups is None or groups.epoch is None:
-        return False
-    return groups.keys[groups.epoch].name == column.name
+    return output.groups is not None and output.groups.epoch_name == column.name
 
 
 def end_name(output: LowOutput, start: Col) -> str:

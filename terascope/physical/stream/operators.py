@@ -99,7 +99,7 @@ class StreamListing(Listing):
                 return []
             case RowPipelines(inputs=sources):
                 return [one.stream for one in sources]
-            case StoredJoin(pairing=join):
+            case StoredJoin(join=join):
                 return [side.program.stream for side in join.sides]
             case StoredWindows() as stored:
                 return list(stored.streams)
@@ -115,7 +115,7 @@ class StreamListing(Listing):
             case RowPipelines(above=above):
                 rows = RunPipeline(f"pipeline {query}", below, CLOSING_OR_SPARK, above)
                 self.ends[query] = (self.add(rows),)
-            case StoredJoin(pairing=join):
+            case StoredJoin(join=join):
                 joined = JoinGroups(f"join {query}", below, CLOSING_OR_SPARK, join)
                 self.ends[query] = (self.add(joined),)
             case StoredWindows() as stored:

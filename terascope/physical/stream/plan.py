@@ -117,7 +117,7 @@ class WrittenByTasks:
 class StoredJoin:
     """A task joins the stored groups of two low-level streams."""
 
-    pairing: TaskJoin
+    join: TaskJoin
     tied: tuple[Expr, Expr]
     """Over the rows of either side: the values whose equality bounds the join in time."""
     placement: Placement = "close"

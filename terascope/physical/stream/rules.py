@@ -17,8 +17,7 @@ from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
 from terascope.physical.job import Deliveries, Job, Output
 from terascope.physical.rules.check_job import mistakes_of
-from terascope.physical.rules.finish_in_tasks import deliveries
-from terascope.physical.rules.join_in_tasks import joinings
+from terascope.physical.rules.finish_in_tasks import deliveries, task_joins
 from terascope.physical.split.slicing import Slicing
 from terascope.physical.stream.operators import stream_operators
 from terascope.physical.stream.plan import (
@@ -146,16 +145,16 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
 
 def join_stored_groups(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     """A task makes a join whose sides are low-level groups with equal epochs."""
-    found = joinings(plan.job, plan.deliveries.direct, sorted_later=False)
+    found = task_joins(plan.job, plan.deliveries.direct, sorted_later=False)
 
     def placed(output: StreamOutput) -> QueryPlan | None:
-        joining, release = found.get(output.name), output.release
-        if joining is None or release is None or len(release.parts) != 1:
+        join, release = found.get(output.name), output.release
+        if join is None or release is None or len(release.parts) != 1:
             return None
         bound = temporal_bound(release.node, plan.trees)
         if bound is None or bound.band is not None:
             return None
-        return StoredJoin(joining.pairing, (bound.left, bound.right))
+        return StoredJoin(join, (bound.left, bound.right))
 
     return place(plan, placed)
 

@@ -19,8 +19,8 @@ from typing import Final, TypeAlias
 from terascope.analysis.release import Release
 from terascope.functions.base import Value
 from terascope.functions.slices import SliceVector
-from terascope.physical.job import LowOutput, Output
-from terascope.physical.low_plan import Slot, Windows
+from terascope.physical.job import Output
+from terascope.physical.low_plan import LowOutput, Slot, Windows
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
 from terascope.physical.rules.window_assembly import Assembly
