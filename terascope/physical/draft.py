@@ -78,11 +78,6 @@ class JobDraft(Job):
         """The plan in which low-level streams contain the scans."""
         return self.split.plan
 
-    @property
-    def low_streams(self) -> list[Stream]:
-        names = {stream.name for stream in self.split.low}
-        return [stream for stream in self.whole if stream.name in names]
-
     def splits_of(
         self, members: Sequence[Interface], edge: Edge | None, split_bytes: int
     ) -> list[Split]:

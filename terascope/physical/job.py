@@ -17,7 +17,7 @@ from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
 from terascope.physical.delivery import Direct, Target, TaskJoin
-from terascope.physical.low_plan import LowOutput, LowPlan, LowQuery
+from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Operator
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
@@ -58,6 +58,10 @@ class SourceRead:
     def queries(self) -> tuple[LowQuery, ...]:
         """What its tasks compute of the tuples; nothing where the tuples themselves go up."""
         return () if self.low is None else self.low.queries
+
+    @property
+    def aggregations(self) -> tuple[LowAggregate, ...]:
+        return () if self.low is None else self.low.aggregations
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,11 @@ class LowAggregate:
         return keys + tuple(Field(slot.name, slot.type) for slot in self.slots)
 
     @property
+    def epoch_expr(self) -> Expr | None:
+        """The expression of the epoch, if there is one."""
+        return None if self.epoch is None else self.keys[self.epoch][1]
+
+    @property
     def plain_keys(self) -> tuple[Expr, ...]:
         """The keys that are codes in the rows of a table: all keys but the epoch."""
         return tuple(expr for i, (_, expr) in enumerate(self.keys) if i != self.epoch)

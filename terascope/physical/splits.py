@@ -185,9 +185,10 @@ def alone(task: int, ranges: Sequence[tuple[int, int] | None]) -> Epochs | None:
 
 def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None:
     """The first and the last epoch of some splits."""
-    if query.epoch is None or not splits:
+    epoch = query.epoch_expr
+    if epoch is None or not splits:
         return None
-    column, evaluate = epoch_of(query.keys[query.epoch][1])
+    column, evaluate = epoch_of(epoch)
     known = [split.bound(column) for split in splits]
     found = [b for b in known if b is not None]
     if len(found) < len(known):
@@ -229,7 +230,7 @@ def timelines(queries: Sequence[LowAggregate], splits: Sequence[Split]) -> list[
     known: dict[tuple[Expr | None, tuple[str, ...]], Timeline] = {}
     found: list[Timeline] = []
     for query in queries:
-        key = (None if query.epoch is None else query.keys[query.epoch][1], query.interfaces)
+        key = query.epoch_expr, query.interfaces
         if key not in known:
             known[key] = timeline(query, splits)
         found.append(known[key])

@@ -124,8 +124,7 @@ class SampleStatistics:
         return {name: len(tuples) / total for name, tuples in taken.items()}
 
     def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        assert self.read.low is not None
-        known = {query.name: query for query in self.read.low.aggregations}
+        known = {query.name: query for query in self.read.aggregations}
         return self.measured.statistics(self.read, *(known[query.name] for query in queries))
 
 
@@ -202,14 +201,12 @@ def families(
     """
     found: dict[object, list[LowAggregate]] = {}
     for query in queries:
-        assert query.epoch is not None
         plain = not query.anyof and all(slot.where is None for slot in query.slots)
         mixes = plain and (shares is None or shares.get(query.name, 0.0) >= LEAST_ADMITTED)
         # A key must not overflow for tuples that only other queries take.
         mixes = mixes and not any(can_overflow(key) for key in query.plain_keys)
         tuples = frozenset(query.signature), frozenset(query.rest), frozenset(query.anyof)
-        epoch = query.keys[query.epoch][1]
-        same = query.interfaces, epoch, query.epoch_in_key, None if mixes else tuples
+        same = query.interfaces, query.epoch_expr, query.epoch_in_key, None if mixes else tuples
         found.setdefault(same, []).append(query)
     return found
 
@@ -295,10 +292,10 @@ class Grafting:
     ) -> LowAggregate:
         """An intermediate table that only its children read."""
         first = self.members[0]
-        assert first.epoch is not None
+        assert first.epoch_expr is not None
         exprs: dict[str, Expr] = {show_expr(e): e for q in self.members for e in q.plain_keys}
         keys = [(f"k{i}", exprs[a]) for i, a in enumerate(sorted(node.attributes))]
-        epoch = ("epoch", first.keys[first.epoch][1])
+        epoch = ("epoch", first.epoch_expr)
         entry = AdmissionPredicate.of(below)
         wanted = [slot for query in below for slot in entry.slots(query)]
         return replace(
@@ -322,7 +319,7 @@ def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> 
 
 def widened(outputs: Iterable[LowOutput], reads: Sequence[SourceRead]) -> tuple[LowOutput, ...]:
     """The streams with the slots of their tables: a parent also has the slots of its children."""
-    slots = {q.name: q.slots for read in reads if read.low for q in read.low.aggregations}
+    slots = {q.name: q.slots for read in reads for q in read.aggregations}
     return tuple(
         output.with_slots(slots[output.name]) if output.groups and output.name in slots else output
         for output in outputs

@@ -12,9 +12,8 @@ from dataclasses import replace
 from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.optimize.driver import apply_below
 from terascope.physical.draft import JobDraft
-from terascope.physical.rules.merged_groups import assume_merged, merged_jointly, tidy
+from terascope.physical.rules.merged_groups import Assembly, assume_merged, merged_jointly, tidy
 from terascope.physical.rules.share_tables import low_output
-from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.rel import Aggregate, Read, Rel
 

@@ -17,10 +17,10 @@ from terascope.diagnostic import SourceError
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
-from terascope.physical.rules.low_planner import common_edge, membership
+from terascope.physical.rules.low_planner import common_edge, membership, scan_use
 from terascope.plan.build import TRUE, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, conjuncts, substitute
-from terascope.plan.rel import Filter, Rel, Scan, inputs
+from terascope.plan.rel import Scan
 from terascope.types import Type
 
 PACKETS = "packets"
@@ -33,13 +33,13 @@ ScanUse = tuple[Scan, Expr]
 
 def read_sources(draft: JobDraft) -> JobDraft:
     """Before: scans in many streams      After: one read for each source."""
-    uses = [use for stream in draft.whole for use in scan_uses(stream.rel)]
+    uses = [scan_use(stream.rel) for stream in draft.split.low]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})
     bound = [draft.interfaces[n] for n in names]
     packets = [i for i in bound if i.is_packets]
     groups = [(PACKETS, packets)] if packets else []
     groups += [(i.name, [i]) for i in bound if not i.is_packets]
-    edge = common_edge([stream.rel for stream in draft.low_streams])
+    edge = common_edge([stream.rel for stream in draft.split.low])
     found = []
     for name, members in groups:
         splits = None
@@ -47,18 +47,6 @@ def read_sources(draft: JobDraft) -> JobDraft:
             splits = versioned(draft.splits_of(members, edge, draft.split_bytes))
         found.append(source_read(name, members, uses, splits, edge, draft.arrival_ns))
     return replace(draft, reads=tuple(found))
-
-
-def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:
-    """Every scan of a relation, with the filter directly above it."""
-    match rel:
-        case Scan():
-            yield rel, predicate
-        case Filter(source=Scan() as scan, predicate=own):
-            yield scan, own
-        case _:
-            for part in inputs(rel):
-                yield from scan_uses(part)
 
 
 def source_read(

@@ -261,7 +261,7 @@ def aggregations(reads: Sequence[SourceRead]) -> dict[str, dict[str, LowAggregat
     """By low-level stream its aggregation, in each read that has it."""
     found: dict[str, dict[str, LowAggregate]] = {}
     for read in reads:
-        for query in () if read.low is None else read.low.aggregations:
+        for query in read.aggregations:
             found.setdefault(query.name, {})[read.name] = query
     return found
 
@@ -279,7 +279,7 @@ def keys_of(queries: Queries) -> object:
             q.interfaces,
             frozenset(expr for _, expr in q.keys),
             len(q.keys),
-            None if q.epoch is None else q.keys[q.epoch][1],
+            q.epoch_expr,
         )
         for name, q in queries.items()
     )

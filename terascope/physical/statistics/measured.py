@@ -125,7 +125,7 @@ def of_aggregations(plan: LowPlan) -> LowPlan:
 
 def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggregate | None:
     """A low-level aggregation with the keys and the tuples of a family."""
-    for query in () if read.low is None else read.low.aggregations:
+    for query in read.aggregations:
         rel = plan[query.name].rel
         epoch = query.epoch
         if epoch is not None and isinstance(rel, Aggregate) and is_of(rel, epoch, family):

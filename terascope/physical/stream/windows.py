@@ -2,7 +2,7 @@
 
 In: the relations of a set. Out: `StoredWindows`: the windows, and the row pipeline from their
 groups to the rows of a query. A batch assembles the same windows in its merge
-(terascope.physical.rules.window_assembly); in a stream a window is due when its last slice has
+(terascope.physical.rules.merged_groups); in a stream a window is due when its last slice has
 closed, and its slices are read from the store.
 
 A long window would read many slices, so that spans of eight slices, of eight such spans and so on
@@ -23,7 +23,7 @@ from terascope.physical.job import Output
 from terascope.physical.low_plan import LowOutput, Slot, Windows
 from terascope.physical.operators import Placement
 from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
-from terascope.physical.rules.window_assembly import Assembly
+from terascope.physical.rules.merged_groups import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Rel
