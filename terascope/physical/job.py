@@ -1,9 +1,9 @@
 """The Job: the physical plan of a query set, as pure data.
 
 In: an optimised Plan and the interfaces it reads. Out: one `SourceRead` per physical source,
-however many queries read it; the streams in the order they are computed, each marked as kept when
-it is read more than once; and the outputs. With a native low level a read also carries the
-low-level plan of its tasks, and the streams begin above it. `explain --stage job` prints a Job;
+however many queries read it; the streams in the order they are computed, and those that are kept
+because they are read more than once; and the outputs. With a native low level a read also carries
+the low-level plan of its tasks, and the streams begin above it. `explain --stage job` prints a Job;
 terascope.spark and terascope.local run it.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
@@ -62,18 +61,6 @@ class SourceRead:
     @property
     def aggregations(self) -> tuple[LowAggregate, ...]:
         return () if self.low is None else self.low.aggregations
-
-
-@dataclass(frozen=True)
-class StreamStage:
-    """A stream to compute: a query, or a low-level stream of tuples that are Spark's already. A
-    stream that `Job.low` also contains is the union of both.
-    """
-
-    name: str
-    rel: Rel
-    keep: bool
-    """Several streams or outputs read it: it is computed once and kept."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +139,10 @@ class Deliveries:
 @dataclass(frozen=True)
 class Job:
     reads: tuple[SourceRead, ...] = ()
-    streams: tuple[StreamStage, ...] = ()
+    streams: Mapping[str, Rel] = field(default_factory=dict)
+    """The streams above the low level, in the order they are computed: queries, and low-level
+    streams of tuples that are Spark's already. A stream that `low` also contains is the union of
+    both."""
     outputs: tuple[Output, ...] = ()
     parameters: Mapping[str, Value] = field(default_factory=dict)
     low: tuple[LowOutput, ...] = ()
@@ -168,11 +158,8 @@ class Job:
     """The queries that tasks finish, and the readers of the low-level streams."""
     operators: tuple[Operator, ...] = ()
     """The physical operators, in the order of the data."""
-
-    @cached_property
-    def stages(self) -> Mapping[str, Rel]:
-        """The relations of `streams`, by name."""
-        return {stage.name: stage.rel for stage in self.streams}
+    kept: frozenset[str] = frozenset()
+    """The streams that several streams or outputs read: each is computed once and kept."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

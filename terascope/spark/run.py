@@ -172,18 +172,17 @@ def compute_streams(
     )
     context = Context(spark, sources, streams, job.parameters, horizons)
     wanted = needed(job, result.parts)
-    stages = [stage for stage in job.streams if stage.name in wanted]
-    uses = Counter(read.stream for stage in stages for read in reads(stage.rel))
+    uses = Counter(read.stream for rel in wanted.values() for read in reads(rel))
     uses.update(o.stream for o in job.outputs if o.stream not in result.parts)
-    for done, stage in enumerate(stages):
-        tell("planning", done, len(stages))
-        frame = frame_of(stage.rel, context)
-        if stage.name in low:  # the tasks gave the tuples of their sources, Spark has the others'
-            frame = Frame(low[stage.name].df.union(frame.df), frame.fields)
-        if stage.keep and uses[stage.name] > 1:
+    for done, (name, rel) in enumerate(wanted.items()):
+        tell("planning", done, len(wanted))
+        frame = frame_of(rel, context)
+        if name in low:  # the tasks gave the tuples of their sources, Spark has the others'
+            frame = Frame(low[name].df.union(frame.df), frame.fields)
+        if name in job.kept and uses[name] > 1:
             result.keep(frame.df)
-        streams[stage.name] = frame
-    tell("planning", len(stages), len(stages))
+        streams[name] = frame
+    tell("planning", len(wanted), len(wanted))
     for output in job.outputs:
         if output.stream in result.parts:
             shown = result.part_fields[output.stream][: len(output.columns)]

@@ -20,8 +20,7 @@ from terascope.analysis.watermarks import Watermarks
 from terascope.execute.results.parts import Part
 from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.functions.base import Value
-from terascope.physical.stream.plan import StoredJoin, StreamOutput
-from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.plan import RowPipelines, StoredJoin, StreamOutput
 from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.build import FALSE, call, conjunction, disjunction
 from terascope.plan.expr import Bound, Col, Expr

@@ -99,9 +99,9 @@ def answers(job: Job, low: dict[str, list[Row]], plan: Plan, sources: Sources) -
     """The rows of every stream above the low level, as the reference computes them."""
     fields = {output.name: output.fields for output in job.low}
     known = {name: Rows(fields[name], rows) for name, rows in low.items()}
-    for stage in job.streams:
+    for name, rel in job.streams.items():
         context = Evaluation.of(plan, sources, known)
-        known[stage.name] = Rows(stage.rel.fields, tuples_of(stage.rel, context))
+        known[name] = Rows(rel.fields, tuples_of(rel, context))
     return known
 
 

@@ -95,8 +95,8 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
     groups = {output.name: output.groups for output in job.low}
     found: dict[str, Direct] = {}
     for output in job.outputs:
-        rel = job.stages[output.stream]
-        program = row_pipeline(rel, job.stages, job.parameters)
+        rel = job.streams[output.stream]
+        program = row_pipeline(rel, job.streams, job.parameters)
         if program is not None and program.whole is not None:
             program = within_epochs(program, groups.get(program.stream))
         if program is None or program.stream not in low:
@@ -132,8 +132,8 @@ def stream_targets(
     job: Job, direct: Mapping[str, Direct], joined: Mapping[str, TaskJoin]
 ) -> dict[int, Target]:
     """The readers of each low-level stream, by its number; leftover rows of joins, too."""
-    wanted = needed(job, {*direct, *joined})
-    high = {read.stream for name in wanted for read in reads(job.stages[name])}
+    wanted = needed(job, {*direct, *joined}).values()
+    high = {read.stream for rel in wanted for read in reads(rel)}
     targets = {
         number: Target(
             **vars(output),
@@ -154,16 +154,17 @@ def stream_targets(
     return targets
 
 
-def needed(job: Job, direct: Collection[str]) -> set[str]:
-    """The streams of the high level: outputs that no task writes, and the streams these read."""
-    pending = [o.stream for o in job.outputs if o.stream not in direct]
-    found: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in job.stages and name not in found:
-            found.add(name)
-            pending += [read.stream for read in reads(job.stages[name])]
-    return found
+def needed(job: Job, finished: Collection[str]) -> dict[str, Rel]:
+    """The streams of the high level: outputs that no task has finished, and the streams these
+    read. A stream stands after all it reads.
+    """
+    read = {output.stream for output in job.outputs if output.stream not in finished}
+    found: dict[str, Rel] = {}
+    for name, rel in reversed(job.streams.items()):
+        if name in read:
+            found[name] = rel
+            read |= {one.stream for one in reads(rel)}
+    return dict(reversed(found.items()))
 
 
 # ---- conditions and columns that the low level takes over ----------------------------------------
@@ -239,8 +240,8 @@ def task_joins(job: Job, direct: Collection[str], sorted_later: bool) -> dict[st
 
 def task_join(job: Job, output: Output, sorted_later: bool, number: int) -> TaskJoin | None:
     """The task join of a query, or None. `number`: that of the first stream of leftover rows."""
-    rel = job.stages[output.stream]
-    chain, join = row_chain(rel, job.stages)
+    rel = job.streams[output.stream]
+    chain, join = row_chain(rel, job.streams)
     if not isinstance(join, Join):
         return None
     after = steps_above(chain, join, job.parameters)
@@ -293,7 +294,7 @@ def sides_of(join: Join, job: Job, number: int) -> tuple[Side, Side] | None:
     low = {output.name: i for i, output in enumerate(job.low)}
     made: list[Side] = []
     for place, rel in enumerate((join.left, join.right)):
-        program = row_pipeline(rel, job.stages, job.parameters)
+        program = row_pipeline(rel, job.streams, job.parameters)
         if program is None or program.whole is not None or program.stream not in low:
             return None
         stream = low[program.stream]

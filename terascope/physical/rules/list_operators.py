@@ -14,7 +14,7 @@ from typing import assert_never
 from terascope.analysis.costs import Costs
 from terascope.physical.delivery import Direct, Target, TaskJoin
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.job import Job, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect, Windows
 from terascope.physical.operators import (
     AssembleWindows,
@@ -42,7 +42,7 @@ from terascope.physical.settings import costs_of
 from terascope.physical.splits import split_bytes
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
 from terascope.plan.plan import reads
-from terascope.plan.rel import Scan, walk
+from terascope.plan.rel import Rel, Scan, walk
 from terascope.sharing.windows import TUPLE_NS
 
 READING: tuple[Placement, ...] = ("task",)
@@ -206,20 +206,16 @@ class Listing:
 
     def relations(self) -> None:
         """The streams that no task finishes, and that an output or another such stream reads."""
-        wanted = needed(self.job, self.job.deliveries.fields)
-        for stage in self.job.streams:
-            if stage.name in wanted:
-                self.relation(stage)
+        for stream, rel in needed(self.job, self.job.deliveries.fields).items():
+            scanned = (i for one in walk(rel) if isinstance(one, Scan) for i in one.interfaces)
+            # A low-level stream may come from tasks, and for other sources from Spark.
+            read = (*scanned, *(one.stream for one in reads(rel)), stream)
+            below = dict.fromkeys(end for name in read for end in self.ends.get(name, ()))
+            self.compute(stream, rel, tuple(below), stream in self.job.kept)
 
-    def relation(self, stage: StreamStage) -> None:
-        scanned = (i for rel in walk(stage.rel) if isinstance(rel, Scan) for i in rel.interfaces)
-        streams = (read.stream for read in reads(stage.rel))
-        # A low-level stream may come from tasks, and for other sources from Spark.
-        read = (*scanned, *streams, stage.name)
-        below = dict.fromkeys(end for name in read for end in self.ends.get(name, ()))
-        name = f"relation {stage.name}"
-        computed = ComputeRelation(name, tuple(below), IN_SPARK, stage.rel, stage.keep)
-        self.ends[stage.name] = (self.add(computed),)
+    def compute(self, stream: str, rel: Rel, below: tuple[str, ...], kept: bool) -> None:
+        made = ComputeRelation(f"relation {stream}", below, IN_SPARK, rel, kept)
+        self.ends[stream] = (self.add(made),)
 
     def written(self) -> None:
         direct, joined = self.job.deliveries.direct, self.job.deliveries.joined

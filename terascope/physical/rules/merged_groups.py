@@ -1,9 +1,9 @@
 """The high parts of queries over groups that the merge has completed.
 
 In: high parts, and the low-level aggregations of which each group is now one row. Out: the same
-high parts without super-aggregations that have nothing left to merge: a projection of the row; and over
-streams of windows, which the merge assembles from whole slices: a window over elements becomes one
-row for each group and window, as a grouping by that window gives it.
+high parts without super-aggregations that have nothing left to merge: a projection of the row; and
+over streams of windows, which the merge assembles from whole slices: a window over elements becomes
+one row for each group and window, as a grouping by that window gives it.
 """
 
 from __future__ import annotations

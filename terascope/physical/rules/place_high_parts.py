@@ -22,14 +22,14 @@ def place_high_parts(draft: JobDraft) -> JobDraft:
     """Before: Aggregate by a: sum(cnt) (Read low)      After: Project a, cnt (Read low)"""
     rels = {stream.name: stream.rel for stream in draft.whole}
     if not draft.is_native:
-        return replace(draft, above=rels, trees=rels)
+        return replace(draft, streams=rels, trees=rels)
     high, assembly, merged = merged_above(draft)
     both = [low_output(stream) for stream in draft.hosted if stream.name in draft.in_spark]
     low = (
         *(replace(o, merged_above=o.name in merged) for o in (*draft.low, *both)),
         *assembly.made.values(),
     )
-    return replace(draft, above=high, low=low, trees=rels | assembly.trees)
+    return replace(draft, streams=high, low=low, trees=rels | assembly.trees)
 
 
 def merged_above(draft: JobDraft) -> tuple[dict[str, Rel], Assembly, frozenset[str]]:

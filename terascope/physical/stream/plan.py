@@ -32,13 +32,13 @@ from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.delivery import TaskJoin
 from terascope.physical.job import Deliveries, Job, Output
 from terascope.physical.operators import Operator, Placement
-from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.row_pipeline import KeptOrder, RowPipeline
 from terascope.physical.split.slicing import SliceFamily, Slicing
-from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.physical.stream.slice_streams import SliceStream, keys_of_family, tuples_of_family
 from terascope.physical.stream.windows import StoredWindows, WindowFamily
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field, Running, Scan
+from terascope.plan.plan import reads
+from terascope.plan.rel import Field, Rel, Running, Scan
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,25 @@ class WrittenByTasks:
     stream: int
     """The number of the low-level stream that the rows come from."""
     placement: Placement
+
+
+@dataclass(frozen=True)
+class RowPipelines:
+    """A task filters, projects and merges stored rows to those of a query."""
+
+    query: str
+    inputs: tuple[RowPipeline, ...]
+    """For each stored stream, the steps up to the operator at which the query is released."""
+    above: RowPipeline
+    """The steps after that operator."""
+    value: Expr | None
+    """The value by which rows are released, over the columns between `inputs` and `above`; None:
+    rows are released at once."""
+    fields: tuple[Field, ...]
+    """The columns that are emitted."""
+    order: tuple[tuple[str, bool], ...]
+    """The columns by which rows are sorted, hidden columns included."""
+    placement: Placement = "close"
 
 
 @dataclass(frozen=True)
@@ -206,11 +225,33 @@ class StreamPlan:
                 found.setdefault(one.stream, []).append(one)
         return {stream: WindowFamily(tuple(members)) for stream, members in found.items()}
 
-    @property
+    @cached_property
     def leaves(self) -> dict[str, str]:
         """The keys of the stored streams, by name."""
         found = {low.name: low.key for low in self.low}
         return found | {one.name: one.key for one in self.running}
+
+    def sources(self, output: StreamOutput) -> list[str]:
+        """The stored streams whose rows a query reads."""
+        match output.plan:
+            case WrittenByTasks():
+                return []
+            case RowPipelines(inputs=inputs):
+                return [one.stream for one in inputs]
+            case StoredJoin(join=join):
+                return [side.program.stream for side in join.sides]
+            case StoredWindows() as stored:
+                return list(stored.streams)
+            case InSpark():
+                return list(self.leaves_of(self.trees.streams[output.name]))
+
+    def leaves_of(self, rel: Rel) -> Iterator[str]:
+        """The stored streams that a relation reads, through the streams between."""
+        for read in reads(rel):
+            if read.stream in self.leaves:
+                yield read.stream
+            else:
+                yield from self.leaves_of(self.trees.streams[read.stream])
 
     @property
     def by_name(self) -> Mapping[str, LowStream]:

@@ -7,7 +7,7 @@ function from a plan to a plan; Spark computes a query that no rule places.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -15,7 +15,16 @@ from terascope.analysis.order import Trees
 from terascope.analysis.release import release_of, temporal_bound
 from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
+from terascope.functions.base import Value
 from terascope.physical.job import Deliveries, Job, Output
+from terascope.physical.row_pipeline import (
+    Compute,
+    RowPipeline,
+    is_computable,
+    row_chain,
+    stepped,
+    with_values,
+)
 from terascope.physical.rules.check_job import mistakes_of
 from terascope.physical.rules.finish_in_tasks import deliveries, task_joins
 from terascope.physical.split.slicing import Slicing
@@ -23,6 +32,7 @@ from terascope.physical.stream.operators import stream_operators
 from terascope.physical.stream.plan import (
     InSpark,
     QueryPlan,
+    RowPipelines,
     RunningStream,
     StoredJoin,
     StreamOutput,
@@ -30,15 +40,15 @@ from terascope.physical.stream.plan import (
     WrittenByTasks,
     digest,
 )
-from terascope.physical.stream.row_pipelines import RowPipelines, row_pipelines_of
 from terascope.physical.stream.stored_streams import (
     low_stream,
     needs_order,
     with_own_keys,
     with_retention,
 )
-from terascope.physical.stream.windows import StoredWindows, stored_windows
-from terascope.plan.rel import PlanMistake, Read, Rel, Running, inputs, with_inputs
+from terascope.physical.stream.windows import stored_windows
+from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import Field, Merge, PlanMistake, Read, Rel, Running, inputs, with_inputs
 from terascope.plan.show import full_text
 
 
@@ -97,9 +107,8 @@ def separate_running_aggregates(plan: StreamPlan, texts: SetTexts) -> StreamPlan
         streams[name] = made
         return Read(name, made.fields)
 
-    for stage in plan.job.streams:
-        text = texts.full.get(stage.name) or full_text(stage.rel, streams)
-        streams[stage.name] = apart(stage.rel, text)
+    for name, rel in plan.job.streams.items():
+        streams[name] = apart(rel, texts.full.get(name) or full_text(rel, streams))
     return replace(plan, trees=Trees(streams, plan.job.parameters), running=tuple(running))
 
 
@@ -120,7 +129,6 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
     job = plan.job
     merged = {stream.name for stream in plan.low if needs_order(stream)}
     planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
-    stages = {stage.name: stage.rel for stage in job.streams}
     by_name = plan.by_name
 
     def planned_output(output: Output) -> StreamOutput:
@@ -132,7 +140,7 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
             how = WrittenByTasks(stream.number, "task" if stream.groups is None else "close")
         return StreamOutput(
             output,
-            output.part_fields(stages[name], False),
+            output.part_fields(job.streams[name], False),
             texts.full[name],
             (texts.own or texts.full).get(name, ""),
             release_of(name, plan.trees, plan.leaves) if direct is None else None,
@@ -160,22 +168,75 @@ def join_stored_groups(plan: StreamPlan, _: SetTexts) -> StreamPlan:
 
 
 def pipeline_stored_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
-    """A task computes a query that only filters, projects and merges stored rows."""
-    leaves = plan.leaves
+    """A task computes a query that only filters, projects and merges stored rows: for each stored
+    stream the steps below the operator at which the query is released, and the steps above it. For
+    these queries Spark's planning alone takes longer than the task.
+    """
+    parameters, streams = plan.trees.parameters, plan.trees.streams
+    computed = {name: rel for name, rel in streams.items() if name not in plan.leaves}
 
     def placed(output: StreamOutput) -> QueryPlan | None:
-        assert output.release is not None
-        return row_pipelines_of(
-            output.name, output.release, plan.trees, leaves, output.fields, output.output.order
-        )
+        release = output.release
+        assert release is not None
+        if release.kind == "at_end" or len(release.parts) > 1:
+            return None
+        chain, node = row_chain(streams[output.name], computed, release.node)
+        if node != release.node:
+            return None
+        above = stepped(chain, RowPipeline("", ()), parameters)
+        inputs = pipelines_below(node, computed, plan.leaves, parameters)
+        if above is None or inputs is None:
+            return None
+        value = None
+        for part in release.parts:
+            value = with_values(part.value, parameters)
+            if part.only is not None or not is_computable(value):
+                return None
+        order = output.output.order
+        return RowPipelines(output.name, tuple(inputs), above, value, output.fields, order)
 
     return place(plan, placed)
+
+
+def pipelines_below(
+    rel: Rel, computed: Mapping[str, Rel], leaves: Collection[str], parameters: Mapping[str, Value]
+) -> list[RowPipeline] | None:
+    """The steps from stored streams up to a relation that only filters, projects and merges them.
+    `computed`: the relations that are not stored.
+    """
+    chain, bottom = row_chain(rel, computed)
+    found: list[RowPipeline] = []
+    match bottom:
+        case Read(stream=stream) if stream in leaves:
+            found.append(RowPipeline(stream, ()))
+        case Merge(sources=sources):
+            for source in sources:
+                items = renamed(source.fields, bottom.fields)
+                programs = pipelines_below(source, computed, leaves, parameters)
+                if programs is None or items is None:
+                    return None
+                found += [program.extended(items) for program in programs]
+        case _:
+            return None
+    made = [stepped(chain, program, parameters) for program in found]
+    there = [program for program in made if program is not None]
+    return there if len(there) == len(made) else None
+
+
+def renamed(have: Sequence[Field], want: Sequence[Field]) -> Compute | None:
+    """The columns of a merge's input under the names of the first; None: a value would change."""
+    items: list[tuple[str, Expr]] = []
+    for own, first in zip(have, want, strict=True):
+        if own.type is not first.type and not (own.type.is_integer and first.type.is_integer):
+            return None
+        items.append((first.name, Col(own.name, own.type)))
+    return Compute(tuple(items)) if len({name for name, _ in items}) == len(items) else None
 
 
 def assemble_stored_windows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     """A task assembles the windows of a query that consists of windows alone."""
     job = plan.job
-    stages = {stage.name: plan.trees.streams[stage.name] for stage in job.streams}
+    stages = {name: plan.trees.streams[name] for name in job.streams}
     unplaced = [
         (one.output, one.release, one.fields)
         for one in plan.outputs
@@ -222,15 +283,9 @@ def check_stream_plan(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     for output in plan.outputs:
         if (output.release is None) != isinstance(output.plan, WrittenByTasks):
             raise PlanMistake(f"{output.name} must be either written by tasks or released")
-        match output.plan:
-            case RowPipelines(inputs=sources):
-                read = {one.stream for one in sources}
-            case StoredWindows() as windows:
-                read = set(windows.streams)
-            case _:
-                read = set()
-        if not read <= stored.keys():
-            raise PlanMistake(f"{output.name} reads {sorted(read - stored.keys())}, not stored")
+        missing = set(plan.sources(output)) - stored.keys()
+        if missing:
+            raise PlanMistake(f"{output.name} reads {sorted(missing)}, not stored")
     return plan
 
 

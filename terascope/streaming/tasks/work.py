@@ -26,7 +26,7 @@ from terascope.functions.base import Value
 from terascope.kernels.columns.batch import FinishedRows
 from terascope.physical.delivery import Side, Sink, TaskJoin
 from terascope.physical.row_pipeline import KeptOrder, RowPipeline
-from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.plan import RowPipelines
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 from terascope.streaming.context import Report
