@@ -59,11 +59,17 @@ class JoinBound:
 
 def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
     """The predicate that bounds a join: an equality of ordered expressions, or a band."""
-    for a, b in join.equalities:
-        slope_a, slope_b = left(a), right(b)
-        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            return JoinBound(a, b)
+    for a, b in ordered_equalities(join, left, right):
+        return JoinBound(a, b)
     return band_bound(join, left, right)
+
+
+def ordered_equalities(join: Join, left: SlopeOf, right: SlopeOf) -> Iterator[tuple[Expr, Expr]]:
+    """The equalities of expressions that move with time in the same direction."""
+    for a, b in join.equalities:
+        slope = left(a)
+        if slope.is_ordered and slope.trend is right(b).trend:
+            yield a, b
 
 
 def temporal_columns(join: Join, left: SlopeOf, right: SlopeOf) -> frozenset[str]:
@@ -72,11 +78,9 @@ def temporal_columns(join: Join, left: SlopeOf, right: SlopeOf) -> frozenset[str
     left side only: every tuple of the epoch matches every other.
     """
     kept: set[str] = set()
-    for a, b in join.equalities:
-        slope_a, slope_b = left(a), right(b)
-        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            kept |= columns_of(a)
-            kept |= columns_of(b) if tells_column(a) or tells_column(b) else set()
+    for a, b in ordered_equalities(join, left, right):
+        kept |= columns_of(a)
+        kept |= columns_of(b) if tells_column(a) or tells_column(b) else set()
     if not kept and (band := band_bound(join, left, right)):
         kept = set(columns_of(band.left))
     return frozenset(kept)
@@ -237,11 +241,9 @@ def temporal_equalities(
     """Every equality of ordered expressions, seen from each side: (side, mine, other side, other's)
     as relation and expression over it.
     """
-    for a, b in join.equalities:
-        slope_a, slope_b = left(a), right(b)
-        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            yield join.left, a, join.right, b
-            yield join.right, b, join.left, a
+    for a, b in ordered_equalities(join, left, right):
+        yield join.left, a, join.right, b
+        yield join.right, b, join.left, a
 
 
 def only_column(expr: Expr, rel: Rel) -> Col | None:

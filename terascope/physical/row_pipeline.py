@@ -125,10 +125,10 @@ def row_pipeline(
     match bottom:
         case Read(stream=stream):
             below: RowPipeline | None = RowPipeline(stream, ())
-        case Rank(source, per, order, limit):
-            below = ranked(row_pipeline(source, trees, parameters), per, order, limit, parameters)
-        case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
-            below = regrouped(row_pipeline(source, trees, parameters), keys, aggs, parameters)
+        case Rank():
+            below = ranked(row_pipeline(bottom.source, trees, parameters), bottom, parameters)
+        case Aggregate(sets=None, emit_empty=None):
+            below = regrouped(row_pipeline(bottom.source, trees, parameters), bottom, parameters)
         case _:
             return None
     return stepped(chain, below, parameters)
@@ -185,30 +185,24 @@ def bound(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
 
 
 def ranked(
-    below: RowPipeline | None,
-    per: tuple[str, ...],
-    order: tuple[tuple[Expr, bool], ...],
-    limit: int | None,
-    parameters: Mapping[str, Value],
+    below: RowPipeline | None, rank: Rank, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
     """A pipeline that keeps the first few rows of each window."""
-    if below is None or limit is None:
+    if below is None or below.whole is not None or rank.limit is None:
         return None
-    bound = tuple((with_values(expr, parameters), down) for expr, down in order)
-    if below.whole is not None or not all(is_computable(expr) for expr, _ in bound):
+    order = tuple((with_values(expr, parameters), down) for expr, down in rank.order)
+    if not all(is_computable(expr) for expr, _ in order):
         return None
-    return replace(below, whole=Top(per, bound, limit))
+    return replace(below, whole=Top(rank.per, order, rank.limit))
 
 
 def regrouped(
-    below: RowPipeline | None,
-    keys: tuple[Named, ...],
-    aggs: tuple[NamedAgg, ...],
-    parameters: Mapping[str, Value],
+    below: RowPipeline | None, rel: Aggregate, parameters: Mapping[str, Value]
 ) -> RowPipeline | None:
+    """A pipeline that aggregates finished rows."""
     if below is None or below.whole is not None:
         return None
-    kept = [one for name, agg in aggs for one in sub_aggregates(name, agg)]
+    kept = [one for name, agg in rel.aggs for one in sub_aggregates(name, agg)]
     if not all(has_slot(agg) for _, agg in kept):
         return None
     slots = [slot_of(name, agg, {}) for name, agg in kept]
@@ -216,15 +210,15 @@ def regrouped(
         replace(s, argument=None if s.argument is None else with_values(s.argument, parameters))
         for s in slots
     ]
-    named = tuple((name, with_values(expr, parameters)) for name, expr in keys)
-    computed = [expr for _, expr in named] + [s.argument for s in bound if s.argument is not None]
-    if any(unsupported(expr) is not None for expr in computed):
+    keys = tuple((name, with_values(expr, parameters)) for name, expr in rel.keys)
+    regroup = Regroup(keys, tuple(bound))
+    if any(unsupported(expr) is not None for expr in regroup.query.outputs):
         return None
-    made = replace(below, whole=Regroup(named, tuple(bound)))
-    if len(kept) == len(aggs):
+    made = replace(below, whole=regroup)
+    if len(kept) == len(rel.aggs):
         return made
     keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
-    return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in aggs))))
+    return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in rel.aggs))))
 
 
 def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:

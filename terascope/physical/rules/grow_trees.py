@@ -9,9 +9,10 @@ another query that has all of its keys.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 from terascope.config import Config
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
@@ -29,7 +30,6 @@ from terascope.physical.low_plan import (
 )
 from terascope.physical.settings import TREE_EPS, TREE_TABLE, tree_accounting, tree_budget
 from terascope.physical.split.drafts import Names
-from terascope.physical.statistics.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
@@ -52,93 +52,61 @@ def grow_trees(draft: JobDraft) -> JobDraft:
     """
     if not draft.is_native or draft.is_live:
         return draft
-    config = draft.config
     before = {read.name: read for read in draft.unshared}
     counted = Counter(query.name for read in draft.reads for query in read.queries)
-    several = {name for name, number in counted.items() if number > 1}
-    grown = [
-        with_trees(read, before[read.name], draft.measured, config, several) for read in draft.reads
-    ]
+    grown = [with_trees(read, before[read.name], draft, counted) for read in draft.reads]
     reads_ = tuple(read for read, _ in grown)
     decisions = tuple(one for _, made in grown for one in made)
     return replace(draft, reads=reads_, low=widened(draft.low, reads_), decisions=decisions)
 
 
 def with_trees(
-    read: SourceRead,
-    sampled: SourceRead,
-    measured: Measured,
-    config: Config,
-    elsewhere: Container[str] = (),
+    read: SourceRead, sampled: SourceRead, draft: JobDraft, counted: Mapping[str, int]
 ) -> tuple[SourceRead, list[TreeDecision]]:
     """A read whose aggregations form trees where that saves something. `sampled`: the read before
-    aggregations shared tables, of which there is a sample. `elsewhere`: aggregations that other
-    reads have, too: their tables must be alike.
+    aggregations shared tables, of which there is a sample. `counted`: the reads of each
+    aggregation; the tables of an aggregation in several reads must be alike.
     """
-    low, decisions = read.low, list[TreeDecision]()
-    if low is None or sampled.low is None:
+    low, decisions, config = read.low, list[TreeDecision](), draft.config
+    if low is None:
         return read, []
-    candidates = [q for q in growing(low) if q.name not in elsewhere]
-    statistics_of = SampleStatistics(measured, sampled)
-    for members, found, statistics in decide_trees(read.name, candidates, statistics_of, config):
-        made = None
-        if found.gain >= LEAST_GAIN:
-            made = Grafting(low, members, found.tree, config.tree_leaves, statistics.groups).plan()
+    candidates = [q for q in growing(low) if counted[q.name] == 1]
+    as_sampled = {query.name: query for query in sampled.aggregations}
+
+    def shares(queries: Sequence[LowAggregate]) -> Mapping[str, float]:
+        return draft.measured.shares(sampled, queries)
+
+    def statistics_of(queries: Sequence[LowAggregate]) -> Statistics | None:
+        return draft.measured.statistics(sampled, *(as_sampled[q.name] for q in queries))
+
+    trees = decide_trees(read.name, candidates, shares, statistics_of, config)
+    for members, found, statistics in trees:
+        graft = partial(Grafting, low, members, leaves=config.tree_leaves, groups=statistics.groups)
+        made = graft(tree=found.tree).plan() if found.gain >= LEAST_GAIN else None
         decisions.append(replace(found, used=made is not None))
         if made is None and found.bounded_flat is not None:  # its tables, too, have that memory
-            made = Grafting(
-                low, members, found.bounded_flat, config.tree_leaves, statistics.groups
-            ).plan()
+            made = graft(tree=found.bounded_flat).plan()
         low = made or low
     return replace(read, low=low), decisions
 
 
-class TupleStatistics(Protocol):
-    """Statistics of the tuples that aggregations take. A batch has them from a sample of its
-    source, a stream from the samples that tasks report with their heartbeats.
-    """
-
-    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        """By name: the share of all tuples of these aggregations that each of them takes."""
-        ...
-
-    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        """The statistics of the tuples that any of some aggregations takes; None: unknown."""
-        ...
-
-
-@dataclass(frozen=True)
-class SampleStatistics:
-    """Statistics of a read, from a sample of its source."""
-
-    measured: Measured
-    read: SourceRead
-    """The read before its aggregations shared tables, as it was sampled."""
-
-    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        sample = self.measured.sample(self.read)
-        if sample is None:
-            return {}
-        taken = {query.name: sample.passed(query.name) for query in queries}
-        total = max(1, int(sample.any_of(list(taken.values())).sum()))
-        return {name: len(tuples) / total for name, tuples in taken.items()}
-
-    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        known = {query.name: query for query in self.read.aggregations}
-        return self.measured.statistics(self.read, *(known[query.name] for query in queries))
-
-
 def decide_trees(
-    read: str, candidates: Sequence[LowAggregate], tuples: TupleStatistics, config: Config
+    read: str,
+    candidates: Sequence[LowAggregate],
+    shares: Callable[[Sequence[LowAggregate]], Mapping[str, float]],
+    statistics_of: Callable[[Sequence[LowAggregate]], Statistics | None],
+    config: Config,
 ) -> Iterator[tuple[list[LowAggregate], TreeDecision, Statistics]]:
     """The best tree of every family of aggregations that is large enough, with the statistics
-    behind the choice. Batches and streams both use this function.
+    behind the choice. Batches and streams both use this function. `shares`: by name, the share of
+    all tuples of some aggregations that each of them takes. `statistics_of`: the statistics of the
+    tuples that any of some aggregations takes; None: unknown.
     """
     largest = max(map(len, families(candidates).values()), default=0)
     if config.share_trees == "never" or largest < LEAST_QUERIES:
         return
-    for members in families(candidates, tuples.shares(candidates)).values():
-        statistics = tuples.of(members) if len(members) >= LEAST_QUERIES else None
+    for members in families(candidates, shares(candidates)).values():
+        statistics = statistics_of(members) if len(members) >= LEAST_QUERIES else None
         if statistics is not None and statistics.tuples:
             yield members, decided(read, members, statistics, config), statistics
 

@@ -119,7 +119,7 @@ def split_plan(
         return splitter, [s.over(splitter.stream(s)) for s in plan]
 
     splitter, high = taken_apart()
-    if slicing.asked and slicing.decided is None:  # which windows there are is known only now
+    if slicing.asked and not slicing.compositions:  # which windows there are is known only now
         slicing.decide()
         if not slicing.shares_nothing:
             splitter, high = taken_apart()

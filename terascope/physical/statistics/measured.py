@@ -71,6 +71,15 @@ class Measured:
             return None
         return sample.statistics(*queries)
 
+    def shares(self, read: SourceRead, queries: Sequence[LowAggregate]) -> dict[str, float]:
+        """By name: the share of all tuples of some aggregations that each of them takes."""
+        sample = self.sample(read)
+        if sample is None:
+            return {}
+        taken = {query.name: sample.passed(query.name) for query in queries}
+        total = max(1, int(sample.any_of(list(taken.values())).sum()))
+        return {name: len(tuples) / total for name, tuples in taken.items()}
+
     # ---- conditions
 
     def pays_to_share(self, members: Sequence[Queries], reads: Sequence[SourceRead]) -> bool:
