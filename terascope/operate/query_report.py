@@ -28,7 +28,6 @@ from terascope.plan.rel import (
     Aggregate,
     Join,
     Rank,
-    Read,
     Rel,
     Running,
     Scan,
@@ -131,7 +130,7 @@ class QueryReporter:
         if output.release is None:
             assert output.low is not None
             stream = self._plan.low[output.low]
-            rel = Read(stream.name, stream.tree_fields)
+            rel = stream.read
             column = Col(stream.value or "", rel.type_of(stream.value or ""))
             if progress.until is None:
                 groups = (s for s in state.segments if s.stream == stream.key)

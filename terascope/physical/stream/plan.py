@@ -38,7 +38,7 @@ from terascope.physical.stream.slice_streams import SliceStream, keys_of_family,
 from terascope.physical.stream.windows import StoredWindows, WindowFamily
 from terascope.plan.expr import Expr
 from terascope.plan.plan import reads
-from terascope.plan.rel import Field, Rel, Running, Scan
+from terascope.plan.rel import Field, Read, Rel, Running, Scan
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,16 @@ class LowStream:
     scan: Scan
     groups: GroupFields | None
     """The layout of its groups; None for a selection."""
-    fields: tuple[Field, ...]
     texts: tuple[str, ...]
     """The expression of each column as text: of groups, keys first and then slots."""
     value: str | None
     """The column that distinguishes slices; None when there is none."""
-    tree_fields: tuple[Field, ...] = ()
-    """The columns of the stream in the plan; a shared table has more."""
+    read: Read
+    """The relation by which queries read it; a shared table has more columns."""
     kept_by: str | None = None
     """The column whose values decide how long the rows of the stream are retained."""
     descending: bool = False
     """Whether the retention column falls with time."""
-    epoch_text: str = ""
-    """For groups: the expression of their epoch as text."""
     sliced: SliceStream | None = None
     """The slices of its groups, where windows are assembled from them."""
 
@@ -73,6 +70,12 @@ class LowStream:
     def is_retired(self) -> bool:
         """Whether it receives no more tuples: its slices are kept for windows that contain them."""
         return self.sliced is not None and self.sliced.retired
+
+    @property
+    def epoch_text(self) -> str:
+        """For groups: the expression of their epoch as text."""
+        place = None if self.groups is None else self.groups.epoch
+        return "" if place is None else self.texts[place]
 
     @property
     def layout(self) -> str:

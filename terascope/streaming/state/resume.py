@@ -294,7 +294,7 @@ class StateMigration:
         """The first value of a column that no tuple read so far has."""
         if column is None or not self.before.seen:
             return None
-        found = self._reached.of_column(column, Read(stream.name, stream.tree_fields))
+        found = self._reached.of_column(column, stream.read)
         if found is None or found is ALL:
             return None
         sign = -1 if stream.descending else 1
