@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
 
-from terascope.analysis.bounded import SlopeOf, is_timeless, temporal_columns
+from terascope.analysis.bounded import is_timeless, temporal_columns
+from terascope.analysis.slopes import Ordered, Orders, expression_slope
 from terascope.connectors.arrival import is_arrival
-from terascope.functions.base import UNORDERED, Slope, Trend
+from terascope.functions.base import Slope, Trend
 from terascope.plan.evaluate import Parameters
-from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, columns_of
+from terascope.plan.expr import Cast, Col, Expr, columns_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     TS,
@@ -45,51 +46,6 @@ from terascope.plan.rel import (
 
 FINENESS: Mapping[ClockUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Ticks of a clock per second."""
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """The known facts of an ordered column."""
-
-    slope: Slope
-    clock: ClockUnit | None = None
-    arrival: bool = False
-    """It comes from when tuples arrived: other clocks say nothing of it, nor it of them."""
-    emitted: bool = True
-    """Rows are emitted in its order. If not, they still are complete in its order."""
-
-    def __str__(self) -> str:
-        text = self.slope.trend.value
-        if self.slope.strict:
-            text = f"strictly {text}"
-        if self.slope.band:
-            text += f" within {self.slope.band}"
-        return text + (f", clock({self.clock})" if self.clock else "")
-
-
-Orders = Mapping[str, Ordered]
-"""Ordered columns of a relation; a column that is not in it is unordered."""
-
-
-def expression_slope(expr: Expr, orders: Orders) -> Slope:
-    """The slope of an expression, from those of its columns."""
-    match expr:
-        case Col(name):
-            return orders[name].slope if name in orders else UNORDERED
-        case Lit(value):
-            return Slope(Trend.CONSTANT, value=value)
-        case Param():
-            return Slope(Trend.CONSTANT)
-        case Cast(operand, type):
-            slope = expression_slope(operand, orders)
-            keeps = type.is_numeric and operand.type.is_numeric
-            return replace(slope, strict=False, value=None) if keeps else UNORDERED
-        case Case():
-            return UNORDERED
-        case Call(function, args):
-            return function.slope([expression_slope(a, orders) for a in args])
-        case _:
-            assert_never(expr)
 
 
 def named_orders(items: tuple[Named, ...], orders: Orders) -> dict[str, Ordered]:
@@ -188,9 +144,7 @@ def join_orders(join: Join, left: Orders, right: Orders) -> dict[str, Ordered]:
     if is_timeless(join.left):
         return dict(right)
     both = {**left, **right}
-    kept = temporal_columns(
-        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
-    )
+    kept = temporal_columns(join, left, right)
     return settled({n: o for n, o in both.items() if n in kept})
 
 
@@ -279,11 +233,6 @@ class Trees:
 
     def trend(self, expr: Expr, rel: Rel) -> Trend:
         return self.slope(expr, rel).trend
-
-    def slope_over(self, rel: Rel) -> SlopeOf:
-        """`slope` for one relation, as the analyses of joins and groups need it."""
-        orders = self.orders(rel)
-        return lambda expr: expression_slope(expr, orders)
 
 
 # ---- one order of all tuples ---------------------------------------------------------------------

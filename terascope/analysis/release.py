@@ -13,11 +13,9 @@ from typing import Literal, assert_never
 
 from terascope.analysis.bounded import (
     JoinBound,
-    is_filled,
     is_timeless,
     is_true_always,
     join_bound,
-    may_miss,
     stream_side,
 )
 from terascope.analysis.order import Trees
@@ -107,7 +105,7 @@ def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:
     """The condition that bounds a join of two streams."""
     if not isinstance(node, Join) or stream_side(node) is not None:
         return None
-    return join_bound(node, trees.slope_over(node.left), trees.slope_over(node.right))
+    return join_bound(node, trees.orders(node.left), trees.orders(node.right))
 
 
 @dataclass(frozen=True)
@@ -190,13 +188,13 @@ class _Descent:
     def by_band(self, join: Join, bound: JoinBound) -> Iterator[tuple[ReleasePart, ...]]:
         """Rows with a left side by its time, rows that have none by that of the right side."""
         x, y = bound.left, bound.right
-        if not may_miss(join, join.left):
+        if not join.may_miss(join.left):
             yield (ReleasePart(x),)
-        elif not may_miss(join, join.right):
+        elif not join.may_miss(join.right):
             yield (ReleasePart(y),)
         else:
             for mine, other in ((x, y), (y, x)):
-                if not is_filled(join, mine):
+                if not join.is_filled(mine):
                     absent = call("is_null", mine)
                     there = ReleasePart(mine, only=call("not", absent))
                     yield there, ReleasePart(other, only=absent)
@@ -205,7 +203,7 @@ class _Descent:
 def passed_through(join: Join) -> Rel | None:
     """The stream that a table is looked up for, when every row of it is on its own."""
     side = stream_side(join)
-    return None if side is None or is_timeless(side) or may_miss(join, side) else side
+    return None if side is None or is_timeless(side) or join.may_miss(side) else side
 
 
 def columns_below(rel: Project, names: frozenset[str]) -> frozenset[str]:

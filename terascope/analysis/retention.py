@@ -21,9 +21,7 @@ from terascope.analysis.bounded import (
     JoinBound,
     is_true_always,
     join_bound,
-    may_miss,
     only_column,
-    side_of,
     stream_side,
     temporal_equalities,
 )
@@ -175,10 +173,10 @@ class RowBounds:
     # ---- joins
 
     def of_join(self, join: Join, name: str, bound: Value) -> Iterator[RowBound]:
-        side = side_of(join, name)
+        side = join.side_of(name)
         column = Col(name, side.type_of(name))
-        slopes = self.trees.slope_over(join.left), self.trees.slope_over(join.right)
-        if stream_side(join) is side and not may_miss(join, side):
+        slopes = self.trees.orders(join.left), self.trees.orders(join.right)
+        if stream_side(join) is side and not join.may_miss(side):
             yield from self.of_column(side, name, bound)
             return
         for mine_side, mine, other_side, other in temporal_equalities(join, *slopes):
@@ -189,7 +187,7 @@ class RowBounds:
                 yield from self.of_expr(other_side, other, value)
                 return
         band = None if stream_side(join) else join_bound(join, *slopes)
-        if band and band.band and band.left == column and not may_miss(join, join.left):
+        if band and band.band and band.left == column and not join.may_miss(join.left):
             yield from self.of_band(join, band, bound, by_left=True)
         else:
             # A missing side makes the value NULL at any time: who is alone must not change.

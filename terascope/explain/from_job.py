@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from terascope.analysis.order import Orders, column_orders, emitted_orders, plan_orders
+from terascope.analysis.order import column_orders, emitted_orders, plan_orders
+from terascope.analysis.slopes import Orders
 from terascope.config import Config
 from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface

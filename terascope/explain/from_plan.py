@@ -14,14 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from terascope.analysis.bounded import closing_key, is_timeless, join_bound
-from terascope.analysis.order import (
-    Ordered,
-    Orders,
-    column_orders,
-    emitted_orders,
-    expression_slope,
-    plan_orders,
-)
+from terascope.analysis.order import column_orders, emitted_orders, plan_orders
+from terascope.analysis.slopes import Ordered, Orders
 from terascope.explain.decisions import slicing_notes
 from terascope.explain.gsql import gsql
 from terascope.explain.model import Box, ColumnNote, Facts, Picture, PictureNode, RuleStep
@@ -232,7 +226,7 @@ def remarks_on(rel: Rel, streams: StreamOrders) -> tuple[str, ...]:
             return tuple(f"{f.name} {orders[f.name]}" for f in rel.visible if f.name in orders)
         case Aggregate(source=source, keys=keys) | Running(source=source, keys=keys):
             below = column_orders(source, streams)
-            key = closing_key(keys, lambda e: expression_slope(e, below))
+            key = closing_key(keys, below)
             word = "epochs" if isinstance(rel, Running) else "groups"
             return (f"{word} close by {key}",) if key is not None else ()
         case Join():
@@ -245,9 +239,7 @@ def join_remark(join: Join, streams: StreamOrders) -> str:
     if is_timeless(join.left) or is_timeless(join.right):
         return "needs no bound: one side is a table"
     left, right = column_orders(join.left, streams), column_orders(join.right, streams)
-    bound = join_bound(
-        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
-    )
+    bound = join_bound(join, left, right)
     return "not bounded" if bound is None else f"bounded by {bound}"
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from terascope.analysis.bounded import side_of
 from terascope.analysis.moving import is_number
 from terascope.analysis.order import FINENESS, Trees
 from terascope.analysis.retention import RowBound, RowBounds
@@ -283,7 +282,7 @@ class ClockBounds(RowBounds):
                 if name in keys:
                     yield from self.of_expr(rel.source, keys[name], bound)
             case Join():
-                yield from self.of_column(side_of(rel, name), name, bound)
+                yield from self.of_column(rel.side_of(name), name, bound)
             case _:
                 yield from super().of_column(rel, name, bound)
 

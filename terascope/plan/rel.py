@@ -336,6 +336,19 @@ class Join(Base):
             return self.left.fields
         return self.left.fields + self.right.fields
 
+    def side_of(self, name: str) -> Rel:
+        return self.left if name in self.left.names else self.right
+
+    def may_miss(self, side: Rel) -> bool:
+        """Whether there are rows in which that side is missing."""
+        return self.kind in (("right", "full") if side is self.left else ("left", "full"))
+
+    def is_filled(self, expr: Expr) -> bool:
+        """Whether a column of the expression takes another value than NULL when its side is
+        missing.
+        """
+        return bool(columns_of(expr) & {name for name, _ in self.fills})
+
 
 class Merge(Base):
     """The ordered union of streams, columns by position; names and types are those of the first.

@@ -108,9 +108,9 @@ def ties(rel: Rel, watermarks: Watermarks) -> Iterable[Tie]:
         fields = [(side, Col(f.name, f.type)) for side in rel.sources for f in [side.fields[place]]]
         yield from ((*mine, *other) for mine in fields for other in fields if mine is not other)
     elif isinstance(rel, Join) and not is_timeless(rel.left) and not is_timeless(rel.right):
-        slopes = watermarks.trees.slope_over(rel.left), watermarks.trees.slope_over(rel.right)
-        yield from temporal_equalities(rel, *slopes)
-        bound = join_bound(rel, *slopes)
+        orders = watermarks.trees.orders(rel.left), watermarks.trees.orders(rel.right)
+        yield from temporal_equalities(rel, *orders)
+        bound = join_bound(rel, *orders)
         if bound is not None and bound.band is not None:
             yield rel.left, bound.left, rel.right, bound.right
             yield rel.right, bound.right, rel.left, bound.left

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from terascope.analysis.bounded import is_timeless, join_bound
-from terascope.analysis.order import Orders, column_orders, expression_slope
+from terascope.analysis.order import column_orders
+from terascope.analysis.slopes import Orders
 from terascope.functions.base import Scalar
 from terascope.functions.roles import Comparator, ListMembership, Membership, TextPattern
 from terascope.plan.build import call, conjunction
@@ -112,16 +113,10 @@ def join_pair(
     residual = [c for c, pair in pairs if pair is None]
     equalities = tuple(pair for _, pair in pairs if pair is not None)
     join = Join(left, right, "inner", equalities, conjunction(residual) if residual else None)
-    if not is_timeless(left) and not is_timeless(right):
-        on_left = column_orders(left, orders)
-        on_right = column_orders(right, orders)
-        bound = join_bound(
-            join,
-            lambda e: expression_slope(e, on_left),
-            lambda e: expression_slope(e, on_right),
-        )
-        if bound is None:
-            return None
+    timed = not is_timeless(left) and not is_timeless(right)
+    known = column_orders(left, orders), column_orders(right, orders)
+    if timed and join_bound(join, *known) is None:
+        return None
     return join, [c for c in pending if c not in taken]
 
 

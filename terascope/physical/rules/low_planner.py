@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from terascope.analysis.costs import Costs
-from terascope.analysis.order import Ordered, expression_slope
+from terascope.analysis.slopes import Ordered, expression_slope
 from terascope.config import Config
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
 from terascope.functions.base import Scalar, Slope, Trend
