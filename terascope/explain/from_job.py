@@ -37,8 +37,7 @@ from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQue
 from terascope.physical.operators import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
-from terascope.physical.settings import costs_of
-from terascope.physical.split.host import HOSTS
+from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Compiled
 from terascope.plan.expr import Call, Col, Expr, Lit, children, rebuild
@@ -87,7 +86,7 @@ def picture_of_job(
     else:
         config = compiled.bindings.config
         plan, job = unbound_job(plan, config)
-        split = split_plan(plan, HOSTS[config.host], costs_of(config))
+        split = split_plan(plan, host_of(config), costs_of(config))
         notes = (UNBOUND,)
     known = orders_with_windows(job, split.plan)
     return Picture(

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 from terascope.analysis.costs import Costs
 from terascope.config import Config
 from terascope.kernels.tables.table_policies import Policy
+from terascope.physical.split.host import HOSTS, Host
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for
 
@@ -31,6 +32,10 @@ APART: Final = {"share_tables": "never", "share_trees": "never", "share_sample":
 CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 UNKNOWN: Final = 4 << 20
 """The assumed bytes of the caches of a machine without a description."""
+
+
+def host_of(config: Config) -> Host:
+    return HOSTS[config.host]
 
 
 def costs_of(config: Config) -> Costs:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from terascope.physical.draft import JobDraft
-from terascope.physical.settings import costs_of
-from terascope.physical.split.host import HOSTS
+from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import split_plan
 
 
@@ -15,7 +14,7 @@ def split_queries(draft: JobDraft) -> JobDraft:
     config, prospect = draft.config, draft.prospect
     split = split_plan(
         draft.plan,
-        HOSTS[config.host],
+        host_of(config),
         costs_of(config),
         draft.is_live,
         config.share_windows,
