@@ -8,10 +8,8 @@ from typing import Literal, TypeAlias
 
 from terascope.files import PRIVATE, escaped
 from terascope.physical.low_plan import LowOutput, Windows
-from terascope.physical.row_pipeline import KeptOrder, RowPipeline
-from terascope.plan.expr import Expr
+from terascope.physical.row_pipeline import Equalities, KeptOrder, RowPipeline
 from terascope.plan.rel import Field, JoinKind, Named, Rel
-from terascope.types import Type
 
 PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
 """The format of parts; `held` is Parquet with values as engines hold them."""
@@ -70,15 +68,6 @@ class Target(LowOutput):
         return any(direct.program.whole is not None for direct in self.direct)
 
 
-def can_match(left: Type, right: Type) -> bool:
-    """Whether values of two types can be compared directly: integers, or others of one type. FLOATs
-    need more.
-    """
-    if left.is_integer and right.is_integer:
-        return True
-    return left is right and left not in (Type.FLOAT, Type.NULL)
-
-
 @dataclass(frozen=True)
 class Side:
     """One input of a task join: groups of a low-level stream that have an epoch."""
@@ -99,7 +88,7 @@ class TaskJoin:
     kind: JoinKind
     left: Side
     right: Side
-    equalities: tuple[tuple[Expr, Expr], ...]
+    equalities: Equalities
     ahead: int
     """The left epoch minus the right epoch of each joined pair."""
     fills: tuple[Named, ...]

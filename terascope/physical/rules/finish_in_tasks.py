@@ -13,30 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from terascope.connectors.base import INTERFACE, POSITION
-from terascope.functions.base import Scalar, Value
+from terascope.functions.base import Scalar
 from terascope.functions.roles import Addition
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.delivery import Direct, Side, Target, TaskJoin, can_match, leftover_name
+from terascope.physical.delivery import Direct, Side, Target, TaskJoin, leftover_name
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Deliveries, Job, Output, SourceRead
 from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
 from terascope.physical.row_pipeline import (
+    Equalities,
     Keep,
     Regroup,
     RowPipeline,
+    RowPlanner,
     columns_read,
-    is_computable,
-    kept,
     origin,
     picked,
     picking,
-    row_chain,
-    row_pipeline,
-    stepped,
-    with_values,
 )
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
 from terascope.plan.plan import reads
@@ -93,10 +88,11 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
     """
     low = {output.name: [f.name for f in output.fields] for output in job.low}
     groups = {output.name: output.groups for output in job.low}
+    planner = RowPlanner(job.streams, job.parameters)
     found: dict[str, Direct] = {}
     for output in job.outputs:
         rel = job.streams[output.stream]
-        program = row_pipeline(rel, job.streams, job.parameters)
+        program = planner.pipeline(rel)
         if program is not None and program.whole is not None:
             program = within_epochs(program, groups.get(program.stream))
         if program is None or program.stream not in low:
@@ -240,26 +236,19 @@ def task_joins(job: Job, direct: Collection[str], sorted_later: bool) -> dict[st
 
 def task_join(job: Job, output: Output, sorted_later: bool, number: int) -> TaskJoin | None:
     """The task join of a query, or None. `number`: that of the first stream of leftover rows."""
-    rel = job.streams[output.stream]
-    chain, join = row_chain(rel, job.streams)
+    rel, planner = job.streams[output.stream], RowPlanner(job.streams, job.parameters)
+    chain, join = planner.chain(rel)
     if not isinstance(join, Join):
         return None
-    after = steps_above(chain, join, job.parameters)
-    sides = sides_of(join, job, number)
-    if after is None or sides is None:
+    after = steps_above(chain, join, planner)
+    sides = sides_of(join, job, number, planner)
+    matching = planner.matching(join)
+    if after is None or sides is None or matching is None:
         return None
-    left, right = sides
-    bound = [
-        (with_values(a, job.parameters), with_values(b, job.parameters)) for a, b in join.equalities
-    ]
-    ahead = distance(bound, sides, job)
-    fills = tuple((name, with_values(expr, job.parameters)) for name, expr in join.fills)
-    expressions = [e for pair in bound for e in pair] + [expr for _, expr in fills]
-    if ahead is None or not all(is_computable(e) for e in expressions):
-        return None
-    if not all(can_match(a.type, b.type) for a, b in bound):
-        return None
-    if not any(names_all_keys(bound, place, side, job) for place, side in enumerate(sides)):
+    (left, right), (equalities, fills) = sides, matching
+    ahead = distance(equalities, sides, job)
+    keyed = (names_all_keys(equalities, place, side, job) for place, side in enumerate(sides))
+    if ahead is None or not any(keyed):
         return None
     fields = output.part_fields(rel, sorted_later)
     inputs = tuple(
@@ -271,13 +260,11 @@ def task_join(job: Job, output: Output, sorted_later: bool, number: int) -> Task
             rest = with_inputs(above, (rest,))
     steps = after.extended(picking(fields))
     return TaskJoin(
-        output.stream, join.kind, left, right, tuple(bound), ahead, fills, steps, fields, rest
+        output.stream, join.kind, left, right, equalities, ahead, fills, steps, fields, rest
     )
 
 
-def steps_above(
-    chain: Sequence[Rel], join: Join, parameters: Mapping[str, Value]
-) -> RowPipeline | None:
+def steps_above(chain: Sequence[Rel], join: Join, planner: RowPlanner) -> RowPipeline | None:
     """The steps on the rows of a join. The residual of the join is one more condition, if rows that
     fail it are simply dropped.
     """
@@ -285,16 +272,16 @@ def steps_above(
     if join.residual is not None:
         if join.kind != "inner":
             return None
-        program = kept(program, join.residual, parameters)
-    return stepped(chain, program, parameters)
+        program = planner.kept(program, join.residual)
+    return planner.stepped(chain, program)
 
 
-def sides_of(join: Join, job: Job, number: int) -> tuple[Side, Side] | None:
+def sides_of(join: Join, job: Job, number: int, planner: RowPlanner) -> tuple[Side, Side] | None:
     """Both inputs of a join, when each is a low-level aggregation and both are of one read."""
     low = {output.name: i for i, output in enumerate(job.low)}
     made: list[Side] = []
     for place, rel in enumerate((join.left, join.right)):
-        program = row_pipeline(rel, job.streams, job.parameters)
+        program = planner.pipeline(rel)
         if program is None or program.whole is not None or program.stream not in low:
             return None
         stream = low[program.stream]
@@ -305,9 +292,6 @@ def sides_of(join: Join, job: Job, number: int) -> tuple[Side, Side] | None:
     names = {side.program.stream for side in made}
     together = any(names <= {query.name for query in read.queries} for read in job.reads)
     return (made[0], made[1]) if together else None
-
-
-Equalities: TypeAlias = Sequence[tuple[Expr, Expr]]
 
 
 def distance(equalities: Equalities, sides: tuple[Side, Side], job: Job) -> int | None:

@@ -15,16 +15,8 @@ from terascope.analysis.order import Trees
 from terascope.analysis.release import release_of, temporal_bound
 from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
-from terascope.functions.base import Value
 from terascope.physical.job import Deliveries, Job, Output
-from terascope.physical.row_pipeline import (
-    Compute,
-    RowPipeline,
-    is_computable,
-    row_chain,
-    stepped,
-    with_values,
-)
+from terascope.physical.row_pipeline import Compute, RowPipeline, RowPlanner, is_computable
 from terascope.physical.rules.check_job import mistakes_of
 from terascope.physical.rules.finish_in_tasks import deliveries, task_joins
 from terascope.physical.split.slicing import Slicing
@@ -172,24 +164,25 @@ def pipeline_stored_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     stream the steps below the operator at which the query is released, and the steps above it. For
     these queries Spark's planning alone takes longer than the task.
     """
-    parameters, streams = plan.trees.parameters, plan.trees.streams
+    streams = plan.trees.streams
     computed = {name: rel for name, rel in streams.items() if name not in plan.leaves}
+    planner = RowPlanner(computed, plan.trees.parameters)
 
     def placed(output: StreamOutput) -> QueryPlan | None:
         release = output.release
         assert release is not None
         if release.kind == "at_end" or len(release.parts) > 1:
             return None
-        chain, node = row_chain(streams[output.name], computed, release.node)
+        chain, node = planner.chain(streams[output.name], release.node)
         if node != release.node:
             return None
-        above = stepped(chain, RowPipeline("", ()), parameters)
-        inputs = pipelines_below(node, computed, plan.leaves, parameters)
+        above = planner.stepped(chain, RowPipeline("", ()))
+        inputs = pipelines_below(node, planner, plan.leaves)
         if above is None or inputs is None:
             return None
         value = None
         for part in release.parts:
-            value = with_values(part.value, parameters)
+            value = planner.bound(part.value)
             if part.only is not None or not is_computable(value):
                 return None
         order = output.output.order
@@ -199,12 +192,12 @@ def pipeline_stored_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
 
 
 def pipelines_below(
-    rel: Rel, computed: Mapping[str, Rel], leaves: Collection[str], parameters: Mapping[str, Value]
+    rel: Rel, planner: RowPlanner, leaves: Collection[str]
 ) -> list[RowPipeline] | None:
-    """The steps from stored streams up to a relation that only filters, projects and merges them.
-    `computed`: the relations that are not stored.
+    """The steps from stored streams up to a relation that only filters, projects and merges
+    them.
     """
-    chain, bottom = row_chain(rel, computed)
+    chain, bottom = planner.chain(rel)
     found: list[RowPipeline] = []
     match bottom:
         case Read(stream=stream) if stream in leaves:
@@ -212,13 +205,13 @@ def pipelines_below(
         case Merge(sources=sources):
             for source in sources:
                 items = renamed(source.fields, bottom.fields)
-                programs = pipelines_below(source, computed, leaves, parameters)
+                programs = pipelines_below(source, planner, leaves)
                 if programs is None or items is None:
                     return None
                 found += [program.extended(items) for program in programs]
         case _:
             return None
-    made = [stepped(chain, program, parameters) for program in found]
+    made = [planner.stepped(chain, program) for program in found]
     there = [program for program in made if program is not None]
     return there if len(there) == len(made) else None
 

@@ -22,7 +22,7 @@ from terascope.functions.slices import SliceVector
 from terascope.physical.job import Output
 from terascope.physical.low_plan import LowOutput, Slot, Windows
 from terascope.physical.operators import Placement
-from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
+from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
 from terascope.physical.rules.merged_groups import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Col
@@ -116,10 +116,11 @@ def stored_windows(
     groups = {output.name: output for output in low if output.groups is not None}
     assembly = Assembly(groups, Names({*stages, *groups}))
     above = assembly.over_windows(stages)
+    planner = RowPlanner(above, parameters)
     made = {one.name: one.windows for one in assembly.made.values()}
     for output, release, fields in outputs:
         query, by_start = output.stream, released_by_start(release)
-        program = None if by_start is None else row_pipeline(above[query], above, parameters)
+        program = None if by_start is None else planner.pipeline(above[query])
         windows = None if program is None else made.get(program.stream)
         if by_start is None or program is None or windows is None:
             continue
