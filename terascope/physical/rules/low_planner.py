@@ -122,17 +122,20 @@ def epoch_step(query: LowAggregate) -> float:
 
 def low_groups(rel: Aggregate) -> GroupFields:
     """The groups of a low-level aggregation as the high level reads them."""
-    scan, _ = source_of(rel.source)
     slots = [slot_of(name, agg, {}) for name, agg in rel.aggs]
-    epoch = epoch_key(scan, [expr for _, expr in rel.keys])
+    epoch = epoch_key(scanned(rel), [expr for _, expr in rel.keys])
     return group_fields((Field(name, expr.type) for name, expr in rel.keys), slots, epoch)
 
 
 def scan_use(rel: Rel) -> tuple[Scan, Expr]:
     """The scan of a low-level stream, and the predicate of the filter on it."""
-    if isinstance(rel, Project | Aggregate):
-        return source_of(rel.source)
-    raise PlanMistake("a low-level stream is a projection or an aggregation")
+    match rel.source if isinstance(rel, Project | Aggregate) else None:
+        case Scan() as scan:
+            return scan, TRUE
+        case Filter(source=Scan() as scan, predicate=predicate):
+            return scan, predicate
+        case _:
+            raise PlanMistake("a low-level stream is a projection or an aggregation of a source")
 
 
 def scanned(rel: Rel) -> Scan:
@@ -148,7 +151,7 @@ def common_edge(streams: Sequence[Rel]) -> Edge | None:
     steps: dict[str, list[int]] = {}
     for rel in streams:
         if isinstance(rel, Aggregate):
-            scan, _ = source_of(rel.source)
+            scan = scanned(rel)
             place = epoch_key(scan, [expr for _, expr in rel.keys])
             found = None if place is None else divided(rel.keys[place][1], scan)
             if found is not None:
@@ -198,16 +201,6 @@ def low_query(stream: Stream, read: SourceRead, prefilter: Prefilter) -> LowQuer
     slots = tuple(slot_of(name, agg, below) for name, agg in rel.aggs)
     epoch = epoch_key(scan, [expr for _, expr in rel.keys])
     return LowAggregate(stream.name, scan.interfaces, signature, rest, keys, epoch, slots)
-
-
-def source_of(rel: Rel) -> tuple[Scan, Expr]:
-    match rel:
-        case Scan():
-            return rel, TRUE
-        case Filter(source=Scan() as scan, predicate=predicate):
-            return scan, predicate
-        case _:
-            raise PlanMistake("a low-level stream reads a source")
 
 
 def connector_columns(

@@ -16,7 +16,7 @@ from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Queries, expressions_of
-from terascope.physical.rules.low_planner import source_of
+from terascope.physical.rules.low_planner import scan_use
 from terascope.physical.split.drafts import scan_key
 from terascope.physical.split.slicing import SliceFamily, Slicing, ticks
 from terascope.physical.statistics.prospects import Taking, saves_lookups
@@ -143,7 +143,7 @@ def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggr
 
 
 def is_of(rel: Aggregate, epoch: int, family: SliceFamily) -> bool:
-    scan, predicate = source_of(rel.source)
+    scan, predicate = scan_use(rel)
     conditions = frozenset(c for c in conjuncts(predicate) if c != TRUE)
     keys = frozenset(expr for i, (_, expr) in enumerate(rel.keys) if i != epoch)
     # In addition to the query's conditions, slices only need a time.

@@ -7,22 +7,28 @@ function from a plan to a plan; Spark computes a query that no rule places.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from terascope.analysis.order import Trees
-from terascope.analysis.release import release_of, temporal_bound
+from terascope.analysis.order import Trees, falls
+from terascope.analysis.release import release_columns, release_of, temporal_bound
 from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
+from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job import Deliveries, Job, Output
+from terascope.physical.low_plan import LowQuery, LowSelect
 from terascope.physical.row_pipeline import Compute, RowPipeline, RowPlanner, is_computable
 from terascope.physical.rules.check_job import mistakes_of
 from terascope.physical.rules.finish_in_tasks import deliveries, task_joins
+from terascope.physical.rules.low_planner import scan_use
 from terascope.physical.split.slicing import Slicing
+from terascope.physical.split.split_windows import without_retired
 from terascope.physical.stream.operators import stream_operators
 from terascope.physical.stream.plan import (
     InSpark,
+    LowStream,
     QueryPlan,
     RowPipelines,
     RunningStream,
@@ -32,16 +38,22 @@ from terascope.physical.stream.plan import (
     WrittenByTasks,
     digest,
 )
-from terascope.physical.stream.stored_streams import (
-    low_stream,
-    needs_order,
-    with_own_keys,
-    with_retention,
-)
+from terascope.physical.stream.slice_streams import slice_stream
 from terascope.physical.stream.windows import stored_windows
 from terascope.plan.expr import Col, Expr
-from terascope.plan.rel import Field, Merge, PlanMistake, Read, Rel, Running, inputs, with_inputs
-from terascope.plan.show import full_text
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Merge,
+    PlanMistake,
+    Read,
+    Rel,
+    Running,
+    inputs,
+    with_inputs,
+)
+from terascope.plan.show import full_text, show_expr, spelled
+from terascope.types import Type
 
 
 @dataclass(frozen=True)
@@ -105,13 +117,52 @@ def separate_running_aggregates(plan: StreamPlan, texts: SetTexts) -> StreamPlan
 
 
 def store_low_streams(plan: StreamPlan, _: SetTexts) -> StreamPlan:
-    job = plan.job
-    queries = {query.name: query for read in job.reads for query in read.queries}
-    made = (
-        low_stream(number, queries[output.name], output.groups, plan.trees)
-        for number, output in enumerate(job.low)
+    """Streams of the same tuples and keys are numbered, so that each has a key of its own."""
+    queries = {query.name: query for read in plan.job.reads for query in read.queries}
+    counted: Counter[str] = Counter()
+    streams: list[LowStream] = []
+    for number, output in enumerate(plan.job.low):
+        stream = low_stream(number, queries[output.name], output.groups, plan.trees)
+        counted[stream.key] += 1
+        times = counted[stream.key]
+        streams.append(stream if times == 1 else replace(stream, key=f"{stream.key}.{times}"))
+    return replace(plan, low=tuple(streams))
+
+
+def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: Trees) -> LowStream:
+    """A low-level stream in the slice store. `groups`: the layout of its groups, if it has any.
+
+    Checkpoints contain the key and the layout of the stream. These are digests of texts that
+    describe its content and not its name, so that a changed query set finds its slices again.
+    """
+    rel = trees.streams[query.name]
+    scan, predicate = scan_use(rel)
+    asked = show_expr(spelled(without_retired(predicate)))
+    tuples = [scan.protocol, ",".join(sorted(scan.interfaces)), asked]
+    read = Read(query.name, rel.fields)
+    if isinstance(query, LowSelect):
+        key = digest("|".join(["rows", *tuples]))
+        texts = tuple(column_text(expr) for _, expr in query.items)
+        value = next(iter(release_columns(read, trees)), None)
+        return LowStream(number, query.name, key, scan, None, texts, value, read)
+    assert isinstance(rel, Aggregate)
+    assert groups is not None
+    keys = [column_text(expr) for _, expr in query.keys]
+    key = digest("|".join(["groups", *tuples, *keys]))
+    slots = [
+        f"{slot.kind}({'' if slot.argument is None else column_text(slot.argument)})"
+        for slot in query.slots
+    ]
+    value, sliced = groups.epoch_name, slice_stream(rel)
+    return LowStream(
+        number, query.name, key, scan, groups, (*keys, *slots), value, read, sliced=sliced
     )
-    return replace(plan, low=tuple(with_own_keys(made)))
+
+
+def column_text(expr: Expr) -> str:
+    """The text of a stored column. A WIDE has other bytes than the same number of another type."""
+    text = show_expr(spelled(expr))
+    return f"{text} {Type.WIDE.value}" if expr.type is Type.WIDE else text
 
 
 def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
@@ -119,7 +170,12 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
     the operator and the value by which its rows are released.
     """
     job = plan.job
-    merged = {stream.name for stream in plan.low if needs_order(stream)}
+    # The tuples of a selection of several interfaces are merged in order.
+    merged = {
+        stream.name
+        for stream in plan.low
+        if stream.groups is None and len(stream.scan.interfaces) > 1 and stream.value is not None
+    }
     planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
     by_name = plan.by_name
 
@@ -253,7 +309,13 @@ def retain_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     releases = [output.release for output in plan.outputs if output.release is not None]
     running = [one.rel for one in plan.running]
     kept_by = retention_columns(releases, plan.trees, plan.leaves, running)
-    return replace(plan, low=tuple(with_retention(s, kept_by, plan.trees) for s in plan.low))
+
+    def retained(stream: LowStream) -> LowStream:
+        column = kept_by.get(stream.name, stream.value)
+        descending = column is not None and falls(column, plan.trees.orders(stream.read))
+        return replace(stream, kept_by=column, descending=descending)
+
+    return replace(plan, low=tuple(map(retained, plan.low)))
 
 
 def list_stream_operators(plan: StreamPlan, _: SetTexts) -> StreamPlan:
