@@ -43,7 +43,7 @@ from terascope.plan.rel import (
 from terascope.types import unify
 
 ReleaseKind = Literal["ordered", "at_once", "at_end"]
-"""By a value; every row at once, because nothing is ordered; or only when the stream ends."""
+"""Rows are released by a value; at once, because nothing is ordered; or when the stream ends."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,8 @@ class Release:
 
 
 def release_of(stream: str, trees: Trees, leaves: Collection[str] = ()) -> Release:
-    """How rows of a stream are released.
-
-    Args:
-        leaves: streams whose rows are kept as they are, and which are not looked into.
+    """The release of the rows of a stream. `leaves`: the stored streams, at which the descent
+    ends.
     """
     return _Descent(trees, leaves).release(stream, trees.streams[stream], None)
 
@@ -110,7 +108,7 @@ def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:
 
 @dataclass(frozen=True)
 class _Descent:
-    """From the top of a tree to the first operator that has to wait."""
+    """Descends from the top of a relation to the operator at which its rows are released."""
 
     trees: Trees
     leaves: Collection[str]

@@ -263,12 +263,12 @@ def retention_columns(
         asked.setdefault(leaf_of(need), []).append(need)
     found: dict[Leaf, str] = {}
     for leaf, made in asked.items():
-        told = {
+        bounds = {
             column: sum(bound_on(column, need, trees) is not None for need in made)
             for column in release_columns(made[0].leaf, trees)
         }
-        if told:
-            found[leaf] = max(told, key=lambda column: told[column])
+        if bounds:
+            found[leaf] = max(bounds, key=lambda column: bounds[column])
     return found
 
 

@@ -18,7 +18,7 @@ class Ordered:
     slope: Slope
     clock: ClockUnit | None = None
     arrival: bool = False
-    """It comes from when tuples arrived: other clocks say nothing of it, nor it of them."""
+    """Whether it is derived from arrival times: other clocks do not bound it, nor it them."""
     emitted: bool = True
     """Rows are emitted in its order. If not, they still are complete in its order."""
 

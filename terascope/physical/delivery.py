@@ -1,4 +1,4 @@
-"""Who takes the rows of a low-level stream: tasks that write or join them, or Spark. Pure data."""
+"""The readers of the rows of low-level streams: tasks that write or join them, and Spark."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class SourceRead:
 
     @property
     def queries(self) -> tuple[LowQuery, ...]:
-        """What its tasks compute of the tuples; nothing where the tuples themselves go up."""
+        """The low-level queries of its tasks; none where its tuples go to the high level."""
         return () if self.low is None else self.low.queries
 
     @property
@@ -117,7 +117,7 @@ class TreeDecision:
 
 @dataclass(frozen=True)
 class Deliveries:
-    """How the rows of a job's low level are delivered."""
+    """The delivery of the rows of a job's low level."""
 
     direct: Mapping[str, Direct] = field(default_factory=dict)
     joined: Mapping[str, TaskJoin] = field(default_factory=dict)

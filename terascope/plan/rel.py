@@ -117,7 +117,7 @@ class Scan(Base):
     interfaces: tuple[str, ...]
     protocol: str
     columns: tuple[SourceField, ...]
-    """Those read; pruning shortens the list. Hidden ones are declared here too."""
+    """The columns that are read; pruning shortens the list. Hidden columns are among them."""
     layer: int | None = None
     """For packet sources: the bit of `#layers` that marks tuples of the protocol."""
     checked: tuple[SourceField, ...] = ()

@@ -69,8 +69,8 @@ def without_merging(
     # A key must determine every low key; further keys may only follow from low keys.
     known = set(low_keys[source.stream])
     step = steps.get(source.stream, 1)
-    told = {base.name for _, e in rel.keys if isinstance(base := determined_by(e, step), Col)}
-    if not known <= told or any(not columns_of(e) <= known for _, e in rel.keys):
+    determined = {base.name for _, e in rel.keys if isinstance(base := determined_by(e, step), Col)}
+    if not known <= determined or any(not columns_of(e) <= known for _, e in rel.keys):
         return None
     values = [(name, value_of_one(agg)) for name, agg in rel.aggs]
     kept = tuple((name, value) for name, value in values if value is not None)

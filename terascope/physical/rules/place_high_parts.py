@@ -43,7 +43,7 @@ def merged_above(draft: JobDraft) -> tuple[dict[str, Rel], Assembly, frozenset[s
     keys = {name: key for name, key in draft.split.low_keys.items() if name not in partial}
     high, assembly = over_groups(draft, keys)
     merged = merged_jointly(high.values())
-    if merged & keys.keys():  # then all who read such a stream merge its groups
+    if merged & keys.keys():  # then all readers of such a stream merge its groups
         left = {name: key for name, key in keys.items() if name not in merged}
         high, assembly = over_groups(draft, left)
     return high, assembly, merged

@@ -34,7 +34,7 @@ from terascope.plan.expr import (
 from terascope.types import INTEGERS, Type
 
 Refusal: TypeAlias = Callable[[Expr], str | None]
-"""Why somebody cannot evaluate an expression; None when they can."""
+"""The reason why an evaluator cannot compute an expression; None when it can."""
 
 EVERYTHING: Final = frozenset(Type)
 NUMBERS: Final = INTEGERS | {Type.FLOAT, Type.WIDE}
@@ -156,9 +156,7 @@ HOSTS: Final[Mapping[str, Host]] = {
 
 @dataclass(frozen=True)
 class LowSafety:
-    """Decides which expressions may move into the low part. Answers are reasons against it, or
-    None.
-    """
+    """Decides which expressions may move into the low part: gives a reason against it, or None."""
 
     host: Host
     costs: Costs
@@ -183,9 +181,9 @@ class LowSafety:
         return replace(chosen, conditions=conditions, items=items)
 
     def unsafe(self, expr: Expr, unable: str = "") -> str | None:
-        """Why an expression must stay above the source; None when it is low-level safe. `unable`:
-        what the host cannot do with any such expression. What its evaluator has no form for is only
-        of interest when the expression would be worth it.
+        """The reason why an expression must stay above the source; None when it is low-level safe.
+        `unable`: what the host cannot do with any such expression. Whether its evaluator has a form
+        for the expression is asked last.
         """
         for part in walk(expr):
             if isinstance(part, Call) and part.function.user_defined:

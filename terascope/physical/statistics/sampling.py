@@ -184,7 +184,7 @@ def run_numbers(places: Sequence[int]) -> dict[int, int]:
 def whole_ends(
     queries: Sequence[LowAggregate], pieces: Sequence[Stripe], numbers: Mapping[int, int]
 ) -> frozenset[tuple[Expr, int, End]]:
-    """Where runs begin and end with an epoch, by the bounds of the splits."""
+    """The runs that begin or end with an epoch, by the bounds of the splits."""
     epochs = {q.epoch_expr: q for q in queries if q.epoch_expr is not None}
     found: set[tuple[Expr, int, End]] = set()
     for epoch, query in epochs.items():
@@ -268,7 +268,7 @@ class SourceSample:
 
     @property
     def share(self) -> float:
-        """The share of a number of tuples among those that were read."""
+        """The share of the tuples that were read which the sample keeps."""
         return self.vectors.count / max(1, self.tuples_read)
 
     @property
