@@ -136,11 +136,6 @@ class Epochs:
     first: int | None = None
     last: int | None = None
 
-    def __contains__(self, epoch: int) -> bool:
-        return (self.first is None or epoch >= self.first) and (
-            self.last is None or epoch <= self.last
-        )
-
     def contain(self, epochs: Ints) -> NDArray[np.bool_]:
         """The mask of epochs in this range; NULL belongs to a range without a limit."""
         inside = np.ones(len(epochs), np.bool_)

@@ -128,7 +128,7 @@ def test_an_unreadable_source_is_one_clear_line(spark: SparkSession, tmp_path: P
     interface = Interface("t", "parquet", str(path))
     read = SourceRead("t", (interface,), (Column("ts", Type.INT),), None, (split,))
     with pytest.raises(SourceError) as raised:
-        run_job(Job((read,), (), ()), spark)
+        run_job(Job((read,)), spark)
     assert str(raised.value) == f"'{path}' has no column 'ts'; its columns are other"
 
 

@@ -156,10 +156,10 @@ def needed(job: Job, finished: Collection[str]) -> dict[str, Rel]:
     """
     read = {output.stream for output in job.outputs if output.stream not in finished}
     found: dict[str, Rel] = {}
-    for name, rel in reversed(job.streams.items()):
+    for name in reversed(tuple(job.streams)):
         if name in read:
-            found[name] = rel
-            read |= {one.stream for one in reads(rel)}
+            found[name] = job.streams[name]
+            read |= {one.stream for one in reads(found[name])}
     return dict(reversed(found.items()))
 
 

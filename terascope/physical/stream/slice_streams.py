@@ -26,9 +26,14 @@ SliceValue: TypeAlias = int | float
 """The value that distinguishes the slices of a stream, in the order of time."""
 
 
-WindowedTuples: TypeAlias = tuple[str, tuple[str, ...], frozenset[str], str]
-"""The protocol, interfaces and conditions of the tuples of windows, and the time on which the
-windows are measured, as text."""
+@dataclass(frozen=True)
+class WindowedTuples:
+    """The tuples of windows, and the time on which the windows are measured, as text."""
+
+    protocol: str
+    interfaces: tuple[str, ...]
+    conditions: frozenset[str]
+    time: str
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def windowed_tuples(
 ) -> WindowedTuples:
     has_time = call("not", call("is_null", time))
     own = frozenset(as_text(one) for one in conditions if one != has_time and not is_of_slices(one))
-    return protocol, tuple(sorted(interfaces)), own, as_text(time)
+    return WindowedTuples(protocol, tuple(sorted(interfaces)), own, as_text(time))
 
 
 def is_of_slices(condition: Expr) -> bool:
