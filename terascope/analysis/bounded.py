@@ -221,17 +221,6 @@ def is_true_always(join: Join, side: Rel, mine: Expr, other: Expr) -> bool:
     return linear(made) == linear(number)
 
 
-def temporal_equalities(
-    join: Join, left: Orders, right: Orders
-) -> Iterator[tuple[Rel, Expr, Rel, Expr]]:
-    """Every equality of ordered expressions, seen from each side: (side, mine, other side, other's)
-    as relation and expression over it.
-    """
-    for a, b in ordered_equalities(join, left, right):
-        yield join.left, a, join.right, b
-        yield join.right, b, join.left, a
-
-
 def only_column(expr: Expr, rel: Rel) -> Col | None:
     """The column of an expression that names just one."""
     names = columns_of(expr)

@@ -10,12 +10,19 @@ else by the ordered columns and then all others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
 
-from terascope.analysis.bounded import is_timeless, temporal_columns
+from terascope.analysis.bounded import (
+    JoinBound,
+    is_timeless,
+    join_bound,
+    ordered_equalities,
+    stream_side,
+    temporal_columns,
+)
 from terascope.analysis.slopes import Ordered, Orders, expression_slope
 from terascope.connectors.arrival import is_arrival
 from terascope.functions.base import Slope, Trend
@@ -233,6 +240,20 @@ class Trees:
 
     def trend(self, expr: Expr, rel: Rel) -> Trend:
         return self.slope(expr, rel).trend
+
+    def temporal_bound(self, rel: Rel) -> JoinBound | None:
+        """The condition that bounds a join of two streams; None for any other operator."""
+        if not isinstance(rel, Join) or stream_side(rel) is not None:
+            return None
+        return join_bound(rel, self.orders(rel.left), self.orders(rel.right))
+
+    def temporal_equalities(self, join: Join) -> Iterator[tuple[Rel, Expr, Rel, Expr]]:
+        """Every equality of ordered expressions, seen from each side: (side, mine, other side,
+        other's) as relation and expression over it.
+        """
+        for a, b in ordered_equalities(join, self.orders(join.left), self.orders(join.right)):
+            yield join.left, a, join.right, b
+            yield join.right, b, join.left, a
 
 
 # ---- one order of all tuples ---------------------------------------------------------------------

@@ -11,13 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from terascope.analysis.bounded import (
-    JoinBound,
-    is_timeless,
-    is_true_always,
-    join_bound,
-    stream_side,
-)
+from terascope.analysis.bounded import JoinBound, is_timeless, is_true_always, stream_side
 from terascope.analysis.order import Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Scalar, Trend, Value
@@ -91,19 +85,12 @@ def complete_below(release: Release, watermarks: Watermarks) -> tuple[Value, ...
 
 
 def _part_below(part: ReleasePart, node: Rel, watermarks: Watermarks) -> Value:
-    bound = temporal_bound(node, watermarks.trees)
+    bound = watermarks.trees.temporal_bound(node)
     if bound is None or not isinstance(node, Join):
         return watermarks.of(part.value, node)
     if bound.band is None:
         return watermarks.of_equality(node, bound)
     return watermarks.of_band(node, bound, by_left=part.value == bound.left)
-
-
-def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:
-    """The condition that bounds a join of two streams."""
-    if not isinstance(node, Join) or stream_side(node) is not None:
-        return None
-    return join_bound(node, trees.orders(node.left), trees.orders(node.right))
 
 
 @dataclass(frozen=True)
@@ -162,7 +149,7 @@ class _Descent:
         return ReleasePart(value, self.trees.trend(value, rel) is Trend.DECREASING)
 
     def of_join(self, join: Join) -> Iterator[tuple[ReleasePart, ...]]:
-        bound = temporal_bound(join, self.trees)
+        bound = self.trees.temporal_bound(join)
         if bound is None:
             filled = {name for name, _ in join.fills}
             names = [n for n in self.trees.orders(join) if n not in filled]

@@ -17,17 +17,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, TypeAlias, assert_never
 
-from terascope.analysis.bounded import (
-    JoinBound,
-    is_true_always,
-    join_bound,
-    only_column,
-    stream_side,
-    temporal_equalities,
-)
+from terascope.analysis.bounded import JoinBound, is_true_always, only_column, stream_side
 from terascope.analysis.moving import ALL, earliest, moved, oldest_start, reaches, value_at
 from terascope.analysis.order import FINENESS, Trees
-from terascope.analysis.release import Release, ReleasePart, release_columns, temporal_bound
+from terascope.analysis.release import Release, ReleasePart, release_columns
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.expr import Col, Expr
@@ -84,7 +77,7 @@ class RowBounds:
                 yield from self.of_part(release.node, part, value)
 
     def of_part(self, node: Rel, part: ReleasePart, value: Value) -> Iterator[RowBound]:
-        bound = temporal_bound(node, self.trees)
+        bound = self.trees.temporal_bound(node)
         if isinstance(node, Join) and bound is not None:
             if bound.band is None:
                 yield from self.of_expr(node.left, bound.left, value)
@@ -175,18 +168,17 @@ class RowBounds:
     def of_join(self, join: Join, name: str, bound: Value) -> Iterator[RowBound]:
         side = join.side_of(name)
         column = Col(name, side.type_of(name))
-        slopes = self.trees.orders(join.left), self.trees.orders(join.right)
         if stream_side(join) is side and not join.may_miss(side):
             yield from self.of_column(side, name, bound)
             return
-        for mine_side, mine, other_side, other in temporal_equalities(join, *slopes):
+        for mine_side, mine, other_side, other in self.trees.temporal_equalities(join):
             tells = mine_side is side and only_column(mine, side) == column
             if tells and is_true_always(join, side, mine, other):
                 value = value_at(mine, {name: bound}, self.trees.parameters)
                 yield from self.of_expr(side, mine, value)
                 yield from self.of_expr(other_side, other, value)
                 return
-        band = None if stream_side(join) else join_bound(join, *slopes)
+        band = self.trees.temporal_bound(join)
         if band and band.band and band.left == column and not join.may_miss(join.left):
             yield from self.of_band(join, band, bound, by_left=True)
         else:

@@ -12,14 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from terascope.analysis.bounded import (
-    JoinBound,
-    is_true_always,
-    join_bound,
-    only_column,
-    stream_side,
-    temporal_equalities,
-)
+from terascope.analysis.bounded import JoinBound, is_true_always, only_column, stream_side
 from terascope.analysis.moving import (
     ALL,
     EndOfTime,
@@ -197,8 +190,7 @@ class Watermarks:
         if table_joined is not None:
             false = join.may_miss(side) and join.is_filled(column)
             return None if side is not table_joined or false else self.of_column(name, side)
-        slopes = self.trees.orders(join.left), self.trees.orders(join.right)
-        for mine_side, mine, other_side, other in temporal_equalities(join, *slopes):
+        for mine_side, mine, other_side, other in self.trees.temporal_equalities(join):
             if mine_side is not side or only_column(mine, side) != column:
                 continue
             null_or_true = is_true_always(join, side, mine, other) or not join.is_filled(mine)
@@ -207,7 +199,7 @@ class Watermarks:
                 both = (self.of(mine, side), self.of(other, other_side))
                 value = earliest(both, moving)
                 return reaches(mine, moving, column, trend, value, self.trees.parameters)
-        bound = join_bound(join, *slopes)
+        bound = self.trees.temporal_bound(join)
         if bound is None or bound.band is None or bound.left != column or join.is_filled(column):
             return None
         return self.of_band(join, bound, by_left=True)

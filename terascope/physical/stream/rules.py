@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from terascope.analysis.order import Trees, falls
-from terascope.analysis.release import release_columns, release_of, temporal_bound
+from terascope.analysis.release import release_columns, release_of
 from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
 from terascope.kernels.merge.groups import GroupFields
@@ -207,7 +207,7 @@ def join_stored_groups(plan: StreamPlan, _: SetTexts) -> StreamPlan:
         join, release = found.get(output.name), output.release
         if join is None or release is None or len(release.parts) != 1:
             return None
-        bound = temporal_bound(release.node, plan.trees)
+        bound = plan.trees.temporal_bound(release.node)
         if bound is None or bound.band is not None:
             return None
         return StoredJoin(join, (bound.left, bound.right))
