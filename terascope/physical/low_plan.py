@@ -66,6 +66,11 @@ class Slot:
         return COUNT_OF if self.kind == COUNT and self.where is not None else self.kind
 
     @property
+    def state(self) -> tuple[SlotKind, Expr | None, Where | None]:
+        """The state that the slot keeps, whatever its name."""
+        return self.kind, self.argument, self.where
+
+    @property
     def sum_text(self) -> str:
         """The text of a sum of integers, for messages; empty for any other slot."""
         if self.kind != SUM_INT or self.argument is None:
@@ -263,6 +268,12 @@ class AdmissionPredicate:
         bits = tuple(b for b in query.signature if b not in self.signature)
         rest = tuple(p for p in query.rest if p not in self.rest)
         return Where(bits, rest) if bits or rest else None
+
+    def admitting(self, query: LowAggregate, slots: tuple[Slot, ...]) -> LowAggregate:
+        """An aggregation of the tuples that enter the table, with the slots of all queries."""
+        return replace(
+            query, signature=self.signature, rest=self.rest, anyof=self.anyof, slots=slots
+        )
 
     def slots(self, query: LowAggregate) -> list[Slot]:
         """The slots of a query in the table, and the count that marks its groups."""

@@ -266,21 +266,17 @@ class Grafting:
         epoch = ("epoch", first.epoch_expr)
         entry = AdmissionPredicate.of(below)
         wanted = [slot for query in below for slot in entry.slots(query)]
-        return replace(
-            first, name=name, keys=(epoch, *keys), epoch=0, parent=parent, table=table,
-            signature=entry.signature, rest=entry.rest, anyof=entry.anyof,
-            slots=added_slots((), wanted, Names()),
-        )  # fmt: skip
+        inner = replace(first, name=name, keys=(epoch, *keys), epoch=0, parent=parent, table=table)
+        return entry.admitting(inner, added_slots((), wanted, Names()))
 
 
 def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> tuple[Slot, ...]:
     """The slots that keep something new, each once."""
-    kept = {(slot.kind, slot.argument, slot.where) for slot in known}
+    kept = {slot.state for slot in known}
     found: list[Slot] = []
     for slot in wanted:
-        what = slot.kind, slot.argument, slot.where
-        if what not in kept:
-            kept.add(what)
+        if slot.state not in kept:
+            kept.add(slot.state)
             found.append(replace(slot, name=names.take(slot.name)))
     return tuple(found)
 

@@ -117,10 +117,7 @@ READ: Final = "read"
 
 def together(members: Sequence[LowAggregate]) -> Table:
     """One table for aggregations with the same keys."""
-    made = Table(output_of(members[0]), {READ: members[0]})
-    for query in members:
-        made.add(output_of(query), {READ: query})
-    return made
+    return Table(output_of(members[0]), {query.name: {READ: query} for query in members})
 
 
 def output_of(query: LowAggregate) -> LowOutput:
