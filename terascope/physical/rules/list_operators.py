@@ -206,7 +206,9 @@ class Listing:
 
     def relations(self) -> None:
         """The streams that no task finishes, and that an output or another such stream reads."""
-        for stream, rel in needed(self.job, self.job.deliveries.fields).items():
+        finished = self.job.deliveries.fields
+        others = {name: rel for name, rel in self.job.streams.items() if name not in finished}
+        for stream, rel in needed(replace(self.job, streams=others), finished).items():
             scanned = (i for one in walk(rel) if isinstance(one, Scan) for i in one.interfaces)
             # A low-level stream may come from tasks, and for other sources from Spark.
             read = (*scanned, *(one.stream for one in reads(rel)), stream)
