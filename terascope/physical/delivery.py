@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from terascope.files import PRIVATE, escaped
+from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.low_plan import LowOutput, Windows
 from terascope.physical.row_pipeline import Equalities, KeptOrder, RowPipeline
 from terascope.plan.rel import Field, JoinKind, Named, Rel
@@ -74,6 +75,8 @@ class Side:
 
     stream: int
     """The low-level stream of its rows."""
+    groups: GroupFields
+    """The layout of its groups."""
     program: RowPipeline
     fields: tuple[Field, ...]
     leftovers: int

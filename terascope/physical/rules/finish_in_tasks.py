@@ -246,8 +246,8 @@ def task_join(job: Job, output: Output, sorted_later: bool, number: int) -> Task
     if after is None or sides is None or matching is None:
         return None
     (left, right), (equalities, fills) = sides, matching
-    ahead = distance(equalities, sides, job)
-    keyed = (names_all_keys(equalities, place, side, job) for place, side in enumerate(sides))
+    ahead = distance(equalities, sides)
+    keyed = (names_all_keys(equalities, place, side) for place, side in enumerate(sides))
     if ahead is None or not any(keyed):
         return None
     fields = output.part_fields(rel, sorted_later)
@@ -288,13 +288,13 @@ def sides_of(join: Join, job: Job, number: int, planner: RowPlanner) -> tuple[Si
         groups = job.low[stream].groups
         if groups is None or groups.epoch is None:
             return None
-        made.append(Side(stream, program, rel.fields, number + place))
+        made.append(Side(stream, groups, program, rel.fields, number + place))
     names = {side.program.stream for side in made}
     together = any(names <= {query.name for query in read.queries} for read in job.reads)
     return (made[0], made[1]) if together else None
 
 
-def distance(equalities: Equalities, sides: tuple[Side, Side], job: Job) -> int | None:
+def distance(equalities: Equalities, sides: tuple[Side, Side]) -> int | None:
     """The difference of the left and the right epoch in every row of the join; None when the
     equalities do not determine it.
     """
@@ -302,23 +302,17 @@ def distance(equalities: Equalities, sides: tuple[Side, Side], job: Job) -> int 
         shifts: list[int] = []
         for expr, side in zip(pair, sides, strict=True):
             key, shift = shifted_key(expr, side)
-            if key == groups_of(side, job).epoch_name:
+            if key == side.groups.epoch_name:
                 shifts.append(shift)
         if len(shifts) == 2:
             return shifts[1] - shifts[0]
     return None
 
 
-def names_all_keys(equalities: Equalities, place: int, side: Side, job: Job) -> bool:
+def names_all_keys(equalities: Equalities, place: int, side: Side) -> bool:
     """Whether the equalities name all keys of a side, so that at most one of its rows matches."""
     named = {shifted_key(pair[place], side)[0] for pair in equalities}
-    return {f.name for f in groups_of(side, job).keys} <= named
-
-
-def groups_of(side: Side, job: Job) -> GroupFields:
-    groups = job.low[side.stream].groups
-    assert groups is not None
-    return groups
+    return {f.name for f in side.groups.keys} <= named
 
 
 def shifted_key(expr: Expr, side: Side) -> tuple[str | None, int]:
