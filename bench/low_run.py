@@ -21,8 +21,8 @@ from terascope.execute.rows.collect import Sequences
 from terascope.execute.task import Groups, LowTask
 from terascope.kernels.merge.payload import pack
 from terascope.kernels.merge.window_kernel import assemble_kernel
-from terascope.physical.job import Job, LowOutput, SourceRead
-from terascope.physical.low_plan import LowAggregate
+from terascope.physical.job import Job, SourceRead
+from terascope.physical.low_plan import LowAggregate, LowOutput
 from terascope.physical.splits import owned
 
 MERGE_BYTES = 1 << 29

@@ -17,7 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from terascope.analysis.order import Orders, plan_orders
+from terascope.analysis.order import plan_orders
+from terascope.analysis.slopes import Orders
 from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
 from terascope.config import Config

@@ -8,10 +8,11 @@ which side can be missing, and which columns hold the time in rows whose side is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from terascope.functions.base import Scalar, Slope, Trend
+from terascope.analysis.slopes import Orders, expression_slope
+from terascope.functions.base import Scalar, Trend
 from terascope.functions.roles import Addition, Comparator, Magnitude, Multiplication
 from terascope.plan.expr import (
     Call,
@@ -27,12 +28,10 @@ from terascope.plan.expr import (
 from terascope.plan.rel import Join, Lookup, Named, Rel, inputs
 from terascope.plan.show import show_expr
 
-SlopeOf = Callable[[Expr], Slope]
 
-
-def closing_key(keys: tuple[Named, ...], slope_of: SlopeOf) -> str | None:
+def closing_key(keys: tuple[Named, ...], orders: Orders) -> str | None:
     """The key whose progress closes groups: the first one that is ordered."""
-    return next((name for name, expr in keys if slope_of(expr).is_ordered), None)
+    return next((name for name, expr in keys if expression_slope(expr, orders).is_ordered), None)
 
 
 def is_timeless(rel: Rel) -> bool:
@@ -57,26 +56,30 @@ class JoinBound:
         return f"{right} - {left} in [{low}, {high}]"
 
 
-def join_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
+def join_bound(join: Join, left: Orders, right: Orders) -> JoinBound | None:
     """The predicate that bounds a join: an equality of ordered expressions, or a band."""
-    for a, b in join.equalities:
-        slope_a, slope_b = left(a), right(b)
-        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            return JoinBound(a, b)
+    for a, b in ordered_equalities(join, left, right):
+        return JoinBound(a, b)
     return band_bound(join, left, right)
 
 
-def temporal_columns(join: Join, left: SlopeOf, right: SlopeOf) -> frozenset[str]:
+def ordered_equalities(join: Join, left: Orders, right: Orders) -> Iterator[tuple[Expr, Expr]]:
+    """The equalities of expressions that move with time in the same direction."""
+    for a, b in join.equalities:
+        slope = expression_slope(a, left)
+        if slope.is_ordered and slope.trend is expression_slope(b, right).trend:
+            yield a, b
+
+
+def temporal_columns(join: Join, left: Orders, right: Orders) -> frozenset[str]:
     """The columns of every temporal condition of a join, which stay ordered after it. Rows that
     match because both sides fall into the same epoch (x.ts/60 = y.ts/60) are in the order of the
     left side only: every tuple of the epoch matches every other.
     """
     kept: set[str] = set()
-    for a, b in join.equalities:
-        slope_a, slope_b = left(a), right(b)
-        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            kept |= columns_of(a)
-            kept |= columns_of(b) if tells_column(a) or tells_column(b) else set()
+    for a, b in ordered_equalities(join, left, right):
+        kept |= columns_of(a)
+        kept |= columns_of(b) if tells_column(a) or tells_column(b) else set()
     if not kept and (band := band_bound(join, left, right)):
         kept = set(columns_of(band.left))
     return frozenset(kept)
@@ -132,7 +135,7 @@ def tells_column(expr: Expr) -> bool:
     return form is not None and len(form.terms) == 1
 
 
-def band_bound(join: Join, left: SlopeOf, right: SlopeOf) -> JoinBound | None:
+def band_bound(join: Join, left: Orders, right: Orders) -> JoinBound | None:
     """Two-sided comparison of one increasing column of each side, from the residual condition."""
     if join.residual is None:
         return None
@@ -184,7 +187,7 @@ def bounds(a: Expr, b: Expr) -> list[Linear | None]:
 
 
 def temporal_pair(
-    form: Linear, columns: Mapping[str, Col], join: Join, left: SlopeOf, right: SlopeOf
+    form: Linear, columns: Mapping[str, Col], join: Join, left: Orders, right: Orders
 ) -> tuple[str, str, int | float] | None:
     """(left column, right column, factor of the right one) of a form comparing two clocks."""
     if len(form.terms) != 2 or sum(form.terms.values()) != 0:
@@ -193,7 +196,8 @@ def temporal_pair(
     x, y = names
     if x not in join.left.names or y not in join.right.names:
         return None
-    ordered = left(columns[x]).trend is right(columns[y]).trend is Trend.INCREASING
+    trends = expression_slope(columns[x], left).trend, expression_slope(columns[y], right).trend
+    ordered = trends == (Trend.INCREASING, Trend.INCREASING)
     return (x, y, form.terms[y]) if ordered else None
 
 
@@ -204,23 +208,9 @@ def stream_side(join: Join) -> Rel | None:
     return join.right if is_timeless(join.left) else None
 
 
-def may_miss(join: Join, side: Rel) -> bool:
-    """Whether there are rows in which that side is missing."""
-    return join.kind in (("right", "full") if side is join.left else ("left", "full"))
-
-
-def side_of(join: Join, name: str) -> Rel:
-    return join.left if name in join.left.names else join.right
-
-
-def is_filled(join: Join, expr: Expr) -> bool:
-    """Whether a column of the expression takes another value than NULL when its side is missing."""
-    return bool(columns_of(expr) & {name for name, _ in join.fills})
-
-
 def is_true_always(join: Join, side: Rel, mine: Expr, other: Expr) -> bool:
     """Whether `mine`, over one side, equals `other` also in rows in which that side is missing."""
-    if not may_miss(join, side):
+    if not join.may_miss(side):
         return True
     fills = dict(join.fills)
     if not columns_of(mine) <= fills.keys():
@@ -229,19 +219,6 @@ def is_true_always(join: Join, side: Rel, mine: Expr, other: Expr) -> bool:
     number = Col("#other", other.type)
     made = transform(substitute(mine, fills), lambda e: number if e == other else e)
     return linear(made) == linear(number)
-
-
-def temporal_equalities(
-    join: Join, left: SlopeOf, right: SlopeOf
-) -> Iterator[tuple[Rel, Expr, Rel, Expr]]:
-    """Every equality of ordered expressions, seen from each side: (side, mine, other side, other's)
-    as relation and expression over it.
-    """
-    for a, b in join.equalities:
-        slope_a, slope_b = left(a), right(b)
-        if slope_a.is_ordered and slope_a.trend is slope_b.trend:
-            yield join.left, a, join.right, b
-            yield join.right, b, join.left, a
 
 
 def only_column(expr: Expr, rel: Rel) -> Col | None:

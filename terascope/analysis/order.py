@@ -10,16 +10,24 @@ else by the ordered columns and then all others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
 
-from terascope.analysis.bounded import SlopeOf, is_timeless, temporal_columns
+from terascope.analysis.bounded import (
+    JoinBound,
+    is_timeless,
+    join_bound,
+    ordered_equalities,
+    stream_side,
+    temporal_columns,
+)
+from terascope.analysis.slopes import Ordered, Orders, expression_slope
 from terascope.connectors.arrival import is_arrival
-from terascope.functions.base import UNORDERED, Slope, Trend
+from terascope.functions.base import Slope, Trend
 from terascope.plan.evaluate import Parameters
-from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, columns_of
+from terascope.plan.expr import Cast, Col, Expr, columns_of
 from terascope.plan.plan import Plan
 from terascope.plan.rel import (
     TS,
@@ -45,51 +53,6 @@ from terascope.plan.rel import (
 
 FINENESS: Mapping[ClockUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Ticks of a clock per second."""
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """The known facts of an ordered column."""
-
-    slope: Slope
-    clock: ClockUnit | None = None
-    arrival: bool = False
-    """It comes from when tuples arrived: other clocks say nothing of it, nor it of them."""
-    emitted: bool = True
-    """Rows are emitted in its order. If not, they still are complete in its order."""
-
-    def __str__(self) -> str:
-        text = self.slope.trend.value
-        if self.slope.strict:
-            text = f"strictly {text}"
-        if self.slope.band:
-            text += f" within {self.slope.band}"
-        return text + (f", clock({self.clock})" if self.clock else "")
-
-
-Orders = Mapping[str, Ordered]
-"""Ordered columns of a relation; a column that is not in it is unordered."""
-
-
-def expression_slope(expr: Expr, orders: Orders) -> Slope:
-    """The slope of an expression, from those of its columns."""
-    match expr:
-        case Col(name):
-            return orders[name].slope if name in orders else UNORDERED
-        case Lit(value):
-            return Slope(Trend.CONSTANT, value=value)
-        case Param():
-            return Slope(Trend.CONSTANT)
-        case Cast(operand, type):
-            slope = expression_slope(operand, orders)
-            keeps = type.is_numeric and operand.type.is_numeric
-            return replace(slope, strict=False, value=None) if keeps else UNORDERED
-        case Case():
-            return UNORDERED
-        case Call(function, args):
-            return function.slope([expression_slope(a, orders) for a in args])
-        case _:
-            assert_never(expr)
 
 
 def named_orders(items: tuple[Named, ...], orders: Orders) -> dict[str, Ordered]:
@@ -188,9 +151,7 @@ def join_orders(join: Join, left: Orders, right: Orders) -> dict[str, Ordered]:
     if is_timeless(join.left):
         return dict(right)
     both = {**left, **right}
-    kept = temporal_columns(
-        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
-    )
+    kept = temporal_columns(join, left, right)
     return settled({n: o for n, o in both.items() if n in kept})
 
 
@@ -280,10 +241,19 @@ class Trees:
     def trend(self, expr: Expr, rel: Rel) -> Trend:
         return self.slope(expr, rel).trend
 
-    def slope_over(self, rel: Rel) -> SlopeOf:
-        """`slope` for one relation, as the analyses of joins and groups need it."""
-        orders = self.orders(rel)
-        return lambda expr: expression_slope(expr, orders)
+    def temporal_bound(self, rel: Rel) -> JoinBound | None:
+        """The condition that bounds a join of two streams; None for any other operator."""
+        if not isinstance(rel, Join) or stream_side(rel) is not None:
+            return None
+        return join_bound(rel, self.orders(rel.left), self.orders(rel.right))
+
+    def temporal_equalities(self, join: Join) -> Iterator[tuple[Rel, Expr, Rel, Expr]]:
+        """Every equality of ordered expressions, seen from each side: (side, mine, other side,
+        other's) as relation and expression over it.
+        """
+        for a, b in ordered_equalities(join, self.orders(join.left), self.orders(join.right)):
+            yield join.left, a, join.right, b
+            yield join.right, b, join.left, a
 
 
 # ---- one order of all tuples ---------------------------------------------------------------------

@@ -11,15 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from terascope.analysis.bounded import (
-    JoinBound,
-    is_filled,
-    is_timeless,
-    is_true_always,
-    join_bound,
-    may_miss,
-    stream_side,
-)
+from terascope.analysis.bounded import JoinBound, is_timeless, is_true_always, stream_side
 from terascope.analysis.order import Trees
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Scalar, Trend, Value
@@ -45,7 +37,7 @@ from terascope.plan.rel import (
 from terascope.types import unify
 
 ReleaseKind = Literal["ordered", "at_once", "at_end"]
-"""By a value; every row at once, because nothing is ordered; or only when the stream ends."""
+"""Rows are released by a value; at once, because nothing is ordered; or when the stream ends."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +73,8 @@ class Release:
 
 
 def release_of(stream: str, trees: Trees, leaves: Collection[str] = ()) -> Release:
-    """How rows of a stream are released.
-
-    Args:
-        leaves: streams whose rows are kept as they are, and which are not looked into.
+    """The release of the rows of a stream. `leaves`: the stored streams, at which the descent
+    ends.
     """
     return _Descent(trees, leaves).release(stream, trees.streams[stream], None)
 
@@ -95,7 +85,7 @@ def complete_below(release: Release, watermarks: Watermarks) -> tuple[Value, ...
 
 
 def _part_below(part: ReleasePart, node: Rel, watermarks: Watermarks) -> Value:
-    bound = temporal_bound(node, watermarks.trees)
+    bound = watermarks.trees.temporal_bound(node)
     if bound is None or not isinstance(node, Join):
         return watermarks.of(part.value, node)
     if bound.band is None:
@@ -103,16 +93,9 @@ def _part_below(part: ReleasePart, node: Rel, watermarks: Watermarks) -> Value:
     return watermarks.of_band(node, bound, by_left=part.value == bound.left)
 
 
-def temporal_bound(node: Rel, trees: Trees) -> JoinBound | None:
-    """The condition that bounds a join of two streams."""
-    if not isinstance(node, Join) or stream_side(node) is not None:
-        return None
-    return join_bound(node, trees.slope_over(node.left), trees.slope_over(node.right))
-
-
 @dataclass(frozen=True)
 class _Descent:
-    """From the top of a tree to the first operator that has to wait."""
+    """Descends from the top of a relation to the operator at which its rows are released."""
 
     trees: Trees
     leaves: Collection[str]
@@ -166,7 +149,7 @@ class _Descent:
         return ReleasePart(value, self.trees.trend(value, rel) is Trend.DECREASING)
 
     def of_join(self, join: Join) -> Iterator[tuple[ReleasePart, ...]]:
-        bound = temporal_bound(join, self.trees)
+        bound = self.trees.temporal_bound(join)
         if bound is None:
             filled = {name for name, _ in join.fills}
             names = [n for n in self.trees.orders(join) if n not in filled]
@@ -190,13 +173,13 @@ class _Descent:
     def by_band(self, join: Join, bound: JoinBound) -> Iterator[tuple[ReleasePart, ...]]:
         """Rows with a left side by its time, rows that have none by that of the right side."""
         x, y = bound.left, bound.right
-        if not may_miss(join, join.left):
+        if not join.may_miss(join.left):
             yield (ReleasePart(x),)
-        elif not may_miss(join, join.right):
+        elif not join.may_miss(join.right):
             yield (ReleasePart(y),)
         else:
             for mine, other in ((x, y), (y, x)):
-                if not is_filled(join, mine):
+                if not join.is_filled(mine):
                     absent = call("is_null", mine)
                     there = ReleasePart(mine, only=call("not", absent))
                     yield there, ReleasePart(other, only=absent)
@@ -205,7 +188,7 @@ class _Descent:
 def passed_through(join: Join) -> Rel | None:
     """The stream that a table is looked up for, when every row of it is on its own."""
     side = stream_side(join)
-    return None if side is None or is_timeless(side) or may_miss(join, side) else side
+    return None if side is None or is_timeless(side) or join.may_miss(side) else side
 
 
 def columns_below(rel: Project, names: frozenset[str]) -> frozenset[str]:

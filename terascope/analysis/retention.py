@@ -13,22 +13,14 @@ earlier.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, TypeAlias, assert_never
 
-from terascope.analysis.bounded import (
-    JoinBound,
-    is_true_always,
-    join_bound,
-    may_miss,
-    only_column,
-    side_of,
-    stream_side,
-    temporal_equalities,
-)
+from terascope.analysis.bounded import JoinBound, is_true_always, only_column, stream_side
 from terascope.analysis.moving import ALL, earliest, moved, oldest_start, reaches, value_at
 from terascope.analysis.order import FINENESS, Trees
-from terascope.analysis.release import Release, ReleasePart, release_columns, temporal_bound
+from terascope.analysis.release import Release, ReleasePart, release_columns
 from terascope.analysis.watermarks import Watermarks
 from terascope.functions.base import Trend, Value
 from terascope.plan.expr import Col, Expr
@@ -71,7 +63,8 @@ class RowBound:
 @dataclass(frozen=True)
 class RowBounds:
     trees: Trees
-    leaves: Collection[str]
+    leaves: Collection[str] = ()
+    """Streams whose rows are stored as they are: bounds go down to them and no further."""
 
     def of_release(self, release: Release, values: tuple[Value, ...]) -> Iterator[RowBound]:
         """Bounds of the rows from which later rows of a release are computed."""
@@ -84,7 +77,7 @@ class RowBounds:
                 yield from self.of_part(release.node, part, value)
 
     def of_part(self, node: Rel, part: ReleasePart, value: Value) -> Iterator[RowBound]:
-        bound = temporal_bound(node, self.trees)
+        bound = self.trees.temporal_bound(node)
         if isinstance(node, Join) and bound is not None:
             if bound.band is None:
                 yield from self.of_expr(node.left, bound.left, value)
@@ -96,6 +89,10 @@ class RowBounds:
             yield from self.of_expr(node.source, dict(node.keys)[part.value.name], value)
         else:
             yield from self.of_expr(node, part.value, value)
+
+    def of_epochs(self, running: Running, value: Value) -> Iterator[RowBound]:
+        """Bounds of the rows of the epochs of a running aggregate from `value` on."""
+        return self.of_expr(running.source, running.keys[0][1], value)
 
     def everything(self, rel: Rel) -> Iterator[RowBound]:
         """All rows of all leaves below."""
@@ -169,21 +166,20 @@ class RowBounds:
     # ---- joins
 
     def of_join(self, join: Join, name: str, bound: Value) -> Iterator[RowBound]:
-        side = side_of(join, name)
+        side = join.side_of(name)
         column = Col(name, side.type_of(name))
-        slopes = self.trees.slope_over(join.left), self.trees.slope_over(join.right)
-        if stream_side(join) is side and not may_miss(join, side):
+        if stream_side(join) is side and not join.may_miss(side):
             yield from self.of_column(side, name, bound)
             return
-        for mine_side, mine, other_side, other in temporal_equalities(join, *slopes):
+        for mine_side, mine, other_side, other in self.trees.temporal_equalities(join):
             tells = mine_side is side and only_column(mine, side) == column
             if tells and is_true_always(join, side, mine, other):
                 value = value_at(mine, {name: bound}, self.trees.parameters)
                 yield from self.of_expr(side, mine, value)
                 yield from self.of_expr(other_side, other, value)
                 return
-        band = None if stream_side(join) else join_bound(join, *slopes)
-        if band and band.band and band.left == column and not may_miss(join, join.left):
+        band = self.trees.temporal_bound(join)
+        if band and band.band and band.left == column and not join.may_miss(join.left):
             yield from self.of_band(join, band, bound, by_left=True)
         else:
             # A missing side makes the value NULL at any time: who is alone must not change.
@@ -208,49 +204,37 @@ class RowBounds:
 # ---- by leaf -------------------------------------------------------------------------------------
 
 
-def retention_bounds(
-    release: Release,
-    values: Iterable[Value],
-    trees: Trees,
-    leaves: Collection[str] = (),
-    kept_by: Mapping[Leaf, str] | None = None,
-) -> dict[Leaf, Value]:
-    """For every leaf that is read: the value of the column it is kept by before which no row can
-    matter for rows of `release` that are not earlier than `values`, one for each part. None: all
-    of its rows can; ALL: none can.
-
-    Args:
-        leaves: streams whose rows are kept as they are, and which are not looked into.
-        kept_by: the column of each leaf that its rows are kept by; else the first of
-            `release_columns`.
+@dataclass(frozen=True)
+class Retention(RowBounds):
+    """Bounds by leaf: the value of the column it is kept by before which no row can matter. None:
+    all rows of the leaf can; ALL: none can.
     """
-    return by_leaf(RowBounds(trees, leaves).of_release(release, tuple(values)), trees, kept_by)
 
+    kept_by: Mapping[Leaf, str] = field(default_factory=dict)
+    """The column of each leaf that its rows are kept by; else the first of `release_columns`."""
 
-def epoch_retention_bounds(
-    running: Running,
-    value: Value,
-    trees: Trees,
-    leaves: Collection[str] = (),
-    kept_by: Mapping[Leaf, str] | None = None,
-) -> dict[Leaf, Value]:
-    """The bounds for the epochs of a running aggregate from `value` on; the states of its groups
-    are stored with them.
-    """
-    rows = RowBounds(trees, leaves).of_expr(running.source, running.keys[0][1], value)
-    return by_leaf(rows, trees, kept_by)
+    def after_release(self, release: Release, values: Iterable[Value]) -> dict[Leaf, Value]:
+        """The bounds for rows of a release that are not earlier than `values`, one for each
+        part.
+        """
+        return self.by_leaf(self.of_release(release, tuple(values)))
 
+    def from_epoch(self, running: Running, value: Value) -> dict[Leaf, Value]:
+        """The bounds for the epochs of a running aggregate from `value` on; the states of its
+        groups are stored with them.
+        """
+        return self.by_leaf(self.of_epochs(running, value))
 
-def by_leaf(
-    needed: Iterable[RowBound], trees: Trees, kept_by: Mapping[Leaf, str] | None
-) -> dict[Leaf, Value]:
-    found: dict[Leaf, Value] = {}
-    for need in needed:
-        leaf = leaf_of(need)
-        column = (kept_by or {}).get(leaf) or next(iter(release_columns(need.leaf, trees)), None)
-        trend = trees.orders(need.leaf)[column].slope.trend if column else Trend.INCREASING
-        found[leaf] = earliest((found.get(leaf, ALL), bound_on(column, need, trees)), trend)
-    return found
+    def by_leaf(self, needed: Iterable[RowBound]) -> dict[Leaf, Value]:
+        found: dict[Leaf, Value] = {}
+        for need in needed:
+            leaf, orders = leaf_of(need), self.trees.orders(need.leaf)
+            first = next(iter(release_columns(need.leaf, self.trees)), None)
+            column = self.kept_by.get(leaf) or first
+            trend = orders[column].slope.trend if column else Trend.INCREASING
+            bound = bound_on(column, need, self.trees)
+            found[leaf] = earliest((found.get(leaf, ALL), bound), trend)
+        return found
 
 
 def retention_columns(
@@ -262,22 +246,21 @@ def retention_columns(
     """For every leaf that is read and has an ordered column: the column to retain it by, such that
     as many of its readers as possible give a bound.
     """
+    rows = RowBounds(trees, leaves)
+    # Which columns bounds are on does not depend on how far time has moved.
+    needed = [rows.of_release(release, (1,) * len(release.parts)) for release in releases]
+    needed += [rows.of_epochs(one, 1) for one in running]
     asked: dict[Leaf, list[RowBound]] = {}
-    for release in releases:
-        # Which columns bounds are on does not depend on how far time has moved.
-        for need in RowBounds(trees, leaves).of_release(release, (1,) * len(release.parts)):
-            asked.setdefault(leaf_of(need), []).append(need)
-    for one in running:
-        for need in RowBounds(trees, leaves).of_expr(one.source, one.keys[0][1], 1):
-            asked.setdefault(leaf_of(need), []).append(need)
+    for need in chain.from_iterable(needed):
+        asked.setdefault(leaf_of(need), []).append(need)
     found: dict[Leaf, str] = {}
     for leaf, made in asked.items():
-        told = {
+        bounds = {
             column: sum(bound_on(column, need, trees) is not None for need in made)
             for column in release_columns(made[0].leaf, trees)
         }
-        if told:
-            found[leaf] = max(told, key=lambda column: told[column])
+        if bounds:
+            found[leaf] = max(bounds, key=lambda column: bounds[column])
     return found
 
 
@@ -301,7 +284,7 @@ def on_other_column(column: str, need: RowBound, trees: Trees) -> Value:
     """
     tree = trees.streams[need.leaf.stream] if isinstance(need.leaf, Read) else need.leaf
     assert need.column is not None, "a bound is on a column"
-    match list(RowBounds(trees, ()).of_column(tree, need.column, need.bound)):
+    match list(RowBounds(trees).of_column(tree, need.column, need.bound)):
         case [RowBound(Scan() as scan, str() as name, bound)]:
             moved_on = same_time(scan, name, bound)
             # Rows made of tuples from there on are those that are not complete there.

@@ -12,17 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from terascope.analysis.bounded import (
-    JoinBound,
-    is_filled,
-    is_true_always,
-    join_bound,
-    may_miss,
-    only_column,
-    side_of,
-    stream_side,
-    temporal_equalities,
-)
+from terascope.analysis.bounded import JoinBound, is_true_always, only_column, stream_side
 from terascope.analysis.moving import (
     ALL,
     EndOfTime,
@@ -194,24 +184,23 @@ class Watermarks:
 
     def of_join(self, name: str, join: Join, trend: Trend) -> Value:
         """Rows of a join by a column of its temporal condition."""
-        side = side_of(join, name)
+        side = join.side_of(name)
         column = Col(name, side.type_of(name))
         table_joined = stream_side(join)
         if table_joined is not None:
-            false = may_miss(join, side) and is_filled(join, column)
+            false = join.may_miss(side) and join.is_filled(column)
             return None if side is not table_joined or false else self.of_column(name, side)
-        slopes = self.trees.slope_over(join.left), self.trees.slope_over(join.right)
-        for mine_side, mine, other_side, other in temporal_equalities(join, *slopes):
+        for mine_side, mine, other_side, other in self.trees.temporal_equalities(join):
             if mine_side is not side or only_column(mine, side) != column:
                 continue
-            null_or_true = is_true_always(join, side, mine, other) or not is_filled(join, mine)
+            null_or_true = is_true_always(join, side, mine, other) or not join.is_filled(mine)
             if null_or_true:
                 moving = self.trees.trend(mine, side)
                 both = (self.of(mine, side), self.of(other, other_side))
                 value = earliest(both, moving)
                 return reaches(mine, moving, column, trend, value, self.trees.parameters)
-        bound = join_bound(join, *slopes)
-        if bound is None or bound.band is None or bound.left != column or is_filled(join, column):
+        bound = self.trees.temporal_bound(join)
+        if bound is None or bound.band is None or bound.left != column or join.is_filled(column):
             return None
         return self.of_band(join, bound, by_left=True)
 

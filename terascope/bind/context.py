@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from terascope.analysis.order import Orders, column_orders
+from terascope.analysis.order import column_orders
+from terascope.analysis.slopes import Orders
 from terascope.bind.catalog import Catalog
 from terascope.diagnostic import Diagnostic, Mistake, Span, mistake
 from terascope.functions.registry import Functions

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import Literal
 
 from terascope.analysis.bounded import closing_key
-from terascope.analysis.order import expression_slope
+from terascope.analysis.slopes import expression_slope
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
@@ -162,7 +162,7 @@ def check_closing(context: BindContext, made: Aggregate, what: str) -> bool:
     keys = tuple(
         (n, e) for n, e in made.keys if made.sets is None or all(n in s for s in made.sets)
     )
-    if closing_key(keys, lambda e: expression_slope(e, orders)) is not None:
+    if closing_key(keys, orders) is not None:
         return True
     seen = made.source.source if isinstance(made.source, Project) else made.source
     tell_unbounded(context, made.span, seen, what)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import compress, product
 
 from terascope.analysis.bounded import is_timeless, join_bound
-from terascope.analysis.order import Orders, expression_slope
+from terascope.analysis.slopes import Orders
 from terascope.bind.context import BindContext
 from terascope.bind.missing_side import as_written, marker_name
 from terascope.bind.scope import (
@@ -269,10 +269,7 @@ class JoinTree:
         if is_timeless(join.left) or is_timeless(join.right):
             return
         left, right = self.context.orders(join.left), self.context.orders(join.right)
-        bound = join_bound(
-            join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
-        )
-        if bound is not None:
+        if join_bound(join, left, right) is not None:
             return
         raise mistake(
             "unbounded-join",

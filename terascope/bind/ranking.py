@@ -6,7 +6,8 @@ every tie, so that partitions do not matter.
 
 from __future__ import annotations
 
-from terascope.analysis.order import Orders, expression_slope, knows_place, sequence
+from terascope.analysis.order import knows_place, sequence
+from terascope.analysis.slopes import Orders, expression_slope
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import Grouped

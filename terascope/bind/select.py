@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.bounded import closing_key
-from terascope.analysis.order import expression_slope, knows_place
+from terascope.analysis.order import knows_place
+from terascope.analysis.slopes import expression_slope
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
@@ -269,7 +270,7 @@ class SelectBinder:
     ) -> Rel | None:
         """CLOSING_WHEN: the epoch comes first among the keys."""
         orders = self.context.orders(source)
-        epoch = closing_key(tuple(grouping.keys), lambda e: expression_slope(e, orders))
+        epoch = closing_key(tuple(grouping.keys), orders)
         if epoch is None:
             tell_unbounded(self.context, span, source)
             return None

@@ -6,7 +6,8 @@ fall, so that every engine sorts tuples in ascending order only.
 
 from __future__ import annotations
 
-from terascope.analysis.order import Orders, sequence
+from terascope.analysis.order import sequence
+from terascope.analysis.slopes import Orders
 from terascope.connectors.arrival import is_arrival
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from terascope.analysis.bounded import is_timeless
-from terascope.analysis.order import FINENESS, Orders
+from terascope.analysis.order import FINENESS
+from terascope.analysis.slopes import Orders
 from terascope.bind.context import BindContext
 from terascope.bind.scope import FromLeaf
 from terascope.diagnostic import each, mistake

@@ -219,7 +219,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             merged = self._engine.merge(having, merging, leftovers, size, self._destinations)
         self._take_reports(merged)
         sides = [side for p in joins for side in p.sides]
-        for number in {*self._partial, *(s.rest for s in sides if s.stream in self._partial)}:
+        for number in {*self._partial, *(s.leftovers for s in sides if s.stream in self._partial)}:
             self._sources[number].append(merged)
         return merged
 
@@ -236,7 +236,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
                 having = [one for n in leftover_streams(joins) for one in self._sources[n]]
                 self._result.parts += self._engine.join_leftovers(having, joining)
         joined = self._planned.joined
-        self._result.leftover = {q: joined[q].rest for q in sizes if q not in small}
+        self._result.leftover = {q: joined[q].of_leftovers for q in sizes if q not in small}
 
     def _hand_up(self) -> None:
         done = (p for p in self._planned.joins if p.query not in self._result.leftover)
@@ -249,4 +249,4 @@ class LowLevelRun(Generic[OnePass, HighRows]):
 
 def leftover_streams(joins: Iterable[TaskJoin]) -> list[int]:
     """The numbers of the streams of leftover rows of both sides of joins."""
-    return [side.rest for pairing in joins for side in pairing.sides]
+    return [side.leftovers for join in joins for side in join.sides]

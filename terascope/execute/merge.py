@@ -352,10 +352,10 @@ class LeftoverJoin:
         rows: dict[int, list[pa.RecordBatch]] = {}
         for stream, payload in packed:
             rows.setdefault(stream, []).extend(unpack_tuples(payload))
-        for pairing in self.joins:
-            sides = [together(rows.pop(side.rest, []), side) for side in pairing.sides]
-            made = joined(pairing, sides[0], sides[1])
-            yield write_part(self.sink, pairing.query, pairing.fields, made)
+        for join in self.joins:
+            sides = [together(rows.pop(side.leftovers, []), side) for side in join.sides]
+            made = joined(join, sides[0], sides[1])
+            yield write_part(self.sink, join.query, join.fields, made)
 
 
 def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:

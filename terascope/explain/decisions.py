@@ -26,9 +26,9 @@ MOST_LENGTHS = 24
 
 def slicing_notes(slicing: Slicing) -> Iterator[str]:
     """One text for each family."""
-    for family, shared in (slicing.decided or {}).items():
-        if any(cluster.assembles for cluster in shared.clusters):
-            yield "\n".join(family_lines(family, shared, slicing))
+    for family, made in slicing.compositions.items():
+        if any(cluster.assembles for cluster in made.clusters):
+            yield "\n".join(family_lines(family, made.shared, slicing))
 
 
 def family_lines(family: SliceFamily, shared: WindowClusters, slicing: Slicing) -> Iterator[str]:
@@ -55,7 +55,7 @@ def cluster_lines(
     asked = ", ".join(
         f"{query} {window.range}/{window.slide}"
         for window in cluster.windows
-        for query in slicing.queries[family, window]
+        for query in slicing.asked[family][window]
     )
     beta = float(rate(cluster.vector)) * second
     yield f"  {asked}: {slices_in_words(cluster.vector)}, {beta:.4g} slices a second"

@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from terascope.analysis.order import Orders, column_orders, emitted_orders, plan_orders
+from terascope.analysis.order import column_orders, emitted_orders, plan_orders
+from terascope.analysis.slopes import Orders
 from terascope.config import Config
 from terascope.connectors.base import LAYERS, POSITION, Edge, Split
 from terascope.connectors.dataframe import DataFrameInterface
@@ -31,8 +32,8 @@ from terascope.explain.from_plan import (
 )
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.local.choice import choose_engine
-from terascope.physical.job import Job, LowOutput, SourceRead
-from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery
+from terascope.physical.job import Job, SourceRead
+from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
@@ -168,7 +169,6 @@ def window_box(output: LowOutput, known: Mapping[str, Orders]) -> Box:
 def low_boxes(job: Job, known: Mapping[str, Orders]) -> list[Box]:
     """The low-level streams: what runs in the tasks that read."""
     queries = {query.name: query for read in job.reads for query in read.queries}
-    in_spark = {stage.name: stage.rel for stage in job.streams}
     boxes = []
     for output in job.low:
         if output.windows is not None:
@@ -176,8 +176,8 @@ def low_boxes(job: Job, known: Mapping[str, Orders]) -> list[Box]:
             continue
         rel = job.trees[output.name]
         facts = query_facts(queries[output.name])
-        if output.name in in_spark:
-            others = ", ".join(scanned(in_spark[output.name]).interfaces)
+        if output.name in job.streams:
+            others = ", ".join(scanned(job.streams[output.name]).interfaces)
             facts.append(("catalyst", f"the tuples of {others}"))
         columns = column_notes(rel.visible, column_orders(rel, known))
         root = operator_node(rel, known, sources_of(queries[output.name], queries, job))
@@ -259,28 +259,28 @@ def stream_boxes(job: Job, split: SplitPlan, known: Mapping[str, Orders]) -> lis
     native = {output.name for output in job.low}
     low = {stream.name for stream in split.low}
     outputs = {output.stream: output for output in job.outputs}
-    uses = Counter(read.stream for stage in job.streams for read in reads(stage.rel))
+    uses = Counter(read.stream for rel in job.streams.values() for read in reads(rel))
     texts = {stream.name: stream.text for stream in split.plan}
     boxes = []
-    for stage in job.streams:
-        if stage.name in native:
+    for name, rel in job.streams.items():
+        if name in native:
             continue
-        output = outputs.get(stage.name)
+        output = outputs.get(name)
         marks: tuple[str, ...] = ("output",) if output else ("internal",)
-        if stage.name in low:
+        if name in low:
             marks = ("low",)
         facts: Facts = ()
-        if stage.keep:
+        if name in job.kept:
             marks = (*marks, "kept")
-            times = uses[stage.name] + (output is not None)
+            times = uses[name] + (output is not None)
             facts = (("kept", f"computed once, used {times} times"),)
         if output is not None:
             facts = (*facts, ("order", order_in_words(output.order) or "as computed"))
-        orders = emitted_orders(stage.rel, column_orders(stage.rel, known))
-        columns = column_notes(stage.rel.visible, orders)
-        root = operator_node(stage.rel, known, lambda scan: read_names(job, scan))
-        text = texts.get(stage.name, "")
-        boxes.append(stream_box(stage.name, columns, root, marks, facts, text))
+        orders = emitted_orders(rel, column_orders(rel, known))
+        columns = column_notes(rel.visible, orders)
+        root = operator_node(rel, known, lambda scan: read_names(job, scan))
+        text = texts.get(name, "")
+        boxes.append(stream_box(name, columns, root, marks, facts, text))
     return boxes
 
 

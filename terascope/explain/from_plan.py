@@ -14,19 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from terascope.analysis.bounded import closing_key, is_timeless, join_bound
-from terascope.analysis.order import (
-    Ordered,
-    Orders,
-    column_orders,
-    emitted_orders,
-    expression_slope,
-    plan_orders,
-)
+from terascope.analysis.order import column_orders, emitted_orders, plan_orders
+from terascope.analysis.slopes import Ordered, Orders
 from terascope.explain.decisions import slicing_notes
 from terascope.explain.gsql import gsql
 from terascope.explain.model import Box, ColumnNote, Facts, Picture, PictureNode, RuleStep
 from terascope.optimize.driver import optimize
-from terascope.physical.split.split_plan import LowPart, SplitPlan
+from terascope.physical.split.split_plan import SplitPlan
 from terascope.plan.expr import Col, Expr, conjuncts, is_constant
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import (
@@ -120,11 +114,11 @@ def stream_lines(plan: Plan) -> dict[str, list[str]]:
 
 
 def picture_of_split(split: SplitPlan, title: str) -> Picture:
-    low = {stream.name: stream for stream in split.low}
+    low = {stream.name for stream in split.low}
     found = picture_of_plan(split.plan, "split", title)
     streams = {stream_id(stream.name): stream for stream in split.plan}
     boxes = tuple(
-        with_part(box, streams[box.id], low.get(box.name), split) if box.id in streams else box
+        with_part(box, streams[box.id], box.name in low, split) if box.id in streams else box
         for box in found.boxes
     )
     budget = f"a part may cost {split.costs.budget_ns:.0f} ns a tuple"
@@ -132,9 +126,9 @@ def picture_of_split(split: SplitPlan, title: str) -> Picture:
     return replace(found, boxes=boxes, notes=(about, *slicing_notes(split.slicing)))
 
 
-def with_part(box: Box, stream: Stream, low: LowPart | None, split: SplitPlan) -> Box:
+def with_part(box: Box, stream: Stream, is_low: bool, split: SplitPlan) -> Box:
     text = gsql(stream.name, stream.rel, stream.visible)
-    if low is None:
+    if not is_low:
         kept = [s for s in split.kept_high if s.stream == stream.name]
         notes = tuple(f"{part.text} stays here: {part.reason}" for part in kept)
         return replace(box, text=text, marks=("high", *box.marks), notes=notes)
@@ -143,13 +137,14 @@ def with_part(box: Box, stream: Stream, low: LowPart | None, split: SplitPlan) -
         for expr in computed(stream.rel)
         if not isinstance(expr, Col) and not is_constant(expr)  # a bare column is free
     }
+    form = "aggregation" if isinstance(stream.rel, Aggregate) else "selection"
     facts: Facts = (
-        ("form", low.kind),
-        ("read by", ", ".join(low.readers)),
+        ("form", form),
+        ("read by", ", ".join(split.readers(stream.name))),
         ("cost", f"{sum(costs.values()):.0f} ns a tuple at most"),
     )
     told = tuple(f"{cost:.0f} ns  {part}" for part, cost in costs.items())
-    return replace(box, text=text, marks=("low", low.kind), facts=facts, notes=told)
+    return replace(box, text=text, marks=("low", form), facts=facts, notes=told)
 
 
 def computed(rel: Rel) -> Iterator[Expr]:
@@ -231,7 +226,7 @@ def remarks_on(rel: Rel, streams: StreamOrders) -> tuple[str, ...]:
             return tuple(f"{f.name} {orders[f.name]}" for f in rel.visible if f.name in orders)
         case Aggregate(source=source, keys=keys) | Running(source=source, keys=keys):
             below = column_orders(source, streams)
-            key = closing_key(keys, lambda e: expression_slope(e, below))
+            key = closing_key(keys, below)
             word = "epochs" if isinstance(rel, Running) else "groups"
             return (f"{word} close by {key}",) if key is not None else ()
         case Join():
@@ -244,9 +239,7 @@ def join_remark(join: Join, streams: StreamOrders) -> str:
     if is_timeless(join.left) or is_timeless(join.right):
         return "needs no bound: one side is a table"
     left, right = column_orders(join.left, streams), column_orders(join.right, streams)
-    bound = join_bound(
-        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
-    )
+    bound = join_bound(join, left, right)
     return "not bounded" if bound is None else f"bounded by {bound}"
 
 

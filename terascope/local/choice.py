@@ -94,8 +94,8 @@ def local_seconds(job: Job) -> float:
     )
     slow = sum(
         not isinstance(rel, Read) and arrow_operator(rel, job.parameters) is None
-        for stage in job.streams
-        for rel in walk(stage.rel)
+        for top in job.streams.values()
+        for rel in walk(top)
     )
     decoding = sum(map(decoding_seconds, job.reads))
     return LOCAL_SECONDS + decoding + QUERY_SECONDS * queries + REFERENCE_SECONDS * slow * tuples

@@ -10,7 +10,7 @@ other operator; its rows are few, because the low level has reduced them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,17 +22,7 @@ from terascope.execute.rows.collect import Regrouping, first_rows
 from terascope.execute.rows.steps import matched, plain_column, run_steps
 from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
-from terascope.physical.delivery import can_match
-from terascope.physical.row_pipeline import (
-    Regroup,
-    RowPipeline,
-    Top,
-    is_computable,
-    kept,
-    regrouped,
-    stepped,
-    with_values,
-)
+from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
 from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import (
@@ -98,7 +88,7 @@ def arrow_operator(rel: Rel, parameters: Parameters, compiled: bool = True) -> O
         case Lookup():
             return lambda _: batch_of(read_watch_list(rel).to_batches(), rel.fields)
         case Filter() | Project():
-            program = stepped((rel,), NO_STEPS, parameters)
+            program = RowPlanner({}, parameters).stepped((rel,), NO_STEPS)
             return None if program is None else lambda given: run_steps(program.steps, given[0])
         case Rank():
             return rank_operator(rel, parameters)
@@ -118,11 +108,11 @@ def arrow_operator(rel: Rel, parameters: Parameters, compiled: bool = True) -> O
 def rank_operator(rel: Rank, parameters: Parameters) -> Operator | None:
     if rel.limit is None:  # it only says in which order rows are delivered
         return lambda given: given[0]
-    order = tuple((with_values(expr, parameters), down) for expr, down in rel.order)
     by_float = any(rel.source.type_of(name) is Type.FLOAT for name in rel.per)
-    if by_float or not all(is_computable(expr) for expr, _ in order):
+    program = None if by_float else RowPlanner({}, parameters).ranked(NO_STEPS, rel)
+    if program is None or not isinstance(program.whole, Top):
         return None
-    top = Top(rel.per, order, rel.limit)
+    top = program.whole
     return lambda given: first_rows(given[0], top)
 
 
@@ -133,7 +123,8 @@ def aggregate_operator(rel: Aggregate, parameters: Parameters, compiled: bool) -
     programs: list[tuple[RowPipeline, Regroup]] = []
     for chosen in [[name for name, _ in rel.keys]] if rel.sets is None else rel.sets:
         keys = tuple((name, expr) for name, expr in rel.keys if name in chosen)
-        program = regrouped(NO_STEPS, keys, rel.aggs, parameters)
+        one = replace(rel, keys=keys, sets=None)
+        program = RowPlanner({}, parameters).regrouped(NO_STEPS, one)
         if program is None or not isinstance(program.whole, Regroup):
             return None
         programs.append((program, program.whole))
@@ -158,21 +149,19 @@ def grouped(whole: Regroup, rows: pa.RecordBatch, compiled: bool) -> list[pa.Rec
 
 
 def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
-    bound = [(with_values(a, parameters), with_values(b, parameters)) for a, b in rel.equalities]
-    fills = [(name, with_values(expr, parameters)) for name, expr in rel.fills]
-    computed = [*(e for pair in bound for e in pair), *(expr for _, expr in fills)]
-    if not bound or not all(map(is_computable, computed)):
+    planner = RowPlanner({}, parameters)
+    matching = planner.matching(rel)
+    if matching is None or not rel.equalities:
         return None
-    if not all(can_match(a.type, b.type) for a, b in bound):
-        return None
+    equalities, fills = matching
     after: RowPipeline | None = NO_STEPS
     if rel.residual is not None:  # an outer row that fails it has no partner
         inner = rel.kind == "inner"
-        after = kept(after, rel.residual, parameters) if inner else None
+        after = planner.kept(after, rel.residual) if inner else None
     if after is None:
         return None
     steps = after.steps
-    return lambda given: run_steps(steps, matched(rel.kind, given[0], given[1], bound, fills))
+    return lambda given: run_steps(steps, matched(rel.kind, given[0], given[1], equalities, fills))
 
 
 def no_scan(scan: Scan) -> list[Row]:

@@ -78,7 +78,7 @@ class LocalEngine:
         return LocalPass(rows)
 
     def join_leftovers(self, passes: Sequence[LocalPass], joining: LeftoverJoin) -> list[Part]:
-        numbers = {side.rest for join in joining.joins for side in join.sides}
+        numbers = {side.leftovers for join in joining.joins for side in join.sides}
         found = (row for row in all_rows(passes) if row.kind == "rows" and row.stream in numbers)
         return list(joining.parts((r.stream, r.payload) for r in found if r.payload is not None))
 
@@ -119,9 +119,8 @@ def run_locally(
         fields = result.part_fields[query]
         rows = high.rows(rel).select([f.name for f in fields])
         result.parts[query].append(write_part(sink, query, fields, rows))
-    trees = {stage.name: stage.rel for stage in job.streams}
     for output in job.outputs:
-        take_output(output, trees[output.stream], high, result)
+        take_output(output, job.streams[output.stream], high, result)
     return result
 
 
@@ -136,16 +135,15 @@ def compute_streams(
     compiled = any(read.low is not None and read.low.compiled for read in job.reads)
     high = ArrowRelations(streams, job.parameters, horizons, compiled)
     wanted = needed(job, result.parts)
-    stages = [stage for stage in job.streams if stage.name in wanted]
-    for done, stage in enumerate(stages):
-        tell("computing", done, len(stages))
+    for done, (name, rel) in enumerate(wanted.items()):
+        tell("computing", done, len(wanted))
         start = perf_counter()
-        with overflow_of(stage.name):
-            made = streams[stage.name] = high.rows(stage.rel)
-        taken = sum(streams[read.stream].num_rows for read in reads(stage.rel))
+        with overflow_of(name):
+            made = streams[name] = high.rows(rel)
+        taken = sum(streams[read.stream].num_rows for read in reads(rel))
         measure = Measure(taken, made.num_rows, seconds=perf_counter() - start)
-        result.measures[f"relation {stage.name}"] = measure
-    tell("computing", len(stages), len(stages))
+        result.measures[f"relation {name}"] = measure
+    tell("computing", len(wanted), len(wanted))
     return high
 
 

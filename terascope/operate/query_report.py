@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from terascope.analysis.bounded import side_of
 from terascope.analysis.moving import is_number
 from terascope.analysis.order import FINENESS, Trees
 from terascope.analysis.retention import RowBound, RowBounds
@@ -28,7 +27,6 @@ from terascope.plan.rel import (
     Aggregate,
     Join,
     Rank,
-    Read,
     Rel,
     Running,
     Scan,
@@ -131,7 +129,7 @@ class QueryReporter:
         if output.release is None:
             assert output.low is not None
             stream = self._plan.low[output.low]
-            rel = Read(stream.name, stream.tree_fields)
+            rel = stream.read
             column = Col(stream.value or "", rel.type_of(stream.value or ""))
             if progress.until is None:
                 groups = (s for s in state.segments if s.stream == stream.key)
@@ -284,7 +282,7 @@ class ClockBounds(RowBounds):
                 if name in keys:
                     yield from self.of_expr(rel.source, keys[name], bound)
             case Join():
-                yield from self.of_column(side_of(rel, name), name, bound)
+                yield from self.of_column(rel.side_of(name), name, bound)
             case _:
                 yield from super().of_column(rel, name, bound)
 

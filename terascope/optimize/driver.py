@@ -26,7 +26,7 @@ from terascope.plan.rel import Field, PlanMistake, Rel, inputs, refreshed, requi
 RelRule: TypeAlias = Callable[[Rel], Rel | None]
 PlanRule: TypeAlias = Callable[[Plan], Plan]
 Observer: TypeAlias = Callable[[str, Plan, Plan], None]
-"""Told of every rule that changed the plan: its name, before, after."""
+"""Called for every rule that changed the plan: its name, the plan before, the plan after."""
 
 MAX_ROUNDS = 50
 

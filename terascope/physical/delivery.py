@@ -1,4 +1,4 @@
-"""Who takes the rows of a low-level stream: tasks that write or join them, or Spark. Pure data."""
+"""The readers of the rows of low-level streams: tasks that write or join them, and Spark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Literal, TypeAlias
 
 from terascope.files import PRIVATE, escaped
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.low_plan import Windows
-from terascope.physical.row_pipeline import KeptOrder, RowPipeline
-from terascope.plan.expr import Expr
+from terascope.physical.low_plan import LowOutput, Windows
+from terascope.physical.row_pipeline import Equalities, KeptOrder, RowPipeline
 from terascope.plan.rel import Field, JoinKind, Named, Rel
-from terascope.types import Type
 
 PartFormat: TypeAlias = Literal["parquet", "held", "csv", "ndjson"]
 """The format of parts; `held` is Parquet with values as engines hold them."""
@@ -49,23 +47,15 @@ class Direct:
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(LowOutput):
     """A low-level stream and the readers of its rows."""
 
-    name: str
-    fields: tuple[Field, ...]
-    groups: GroupFields | None
-    """The layout of its groups; None for a selection."""
-    high: bool
+    high: bool = False
     """Whether the high level reads it."""
     direct: tuple[Direct, ...] = ()
     feeds: tuple[tuple[int, Windows], ...] = ()
     """The streams of windows that are assembled from its groups, by number: all slices of a group
     must meet in one task."""
-    of_windows: bool = False
-    """Whether it is itself a stream of windows."""
-    merged_above: bool = False
-    """Its readers merge its groups, so that a group may have several rows."""
 
     @property
     def user(self) -> str:
@@ -79,22 +69,17 @@ class Target:
         return any(direct.program.whole is not None for direct in self.direct)
 
 
-def can_match(left: Type, right: Type) -> bool:
-    """Whether values of two types can be compared directly: integers, or others of one type. FLOATs
-    need more.
-    """
-    if left.is_integer and right.is_integer:
-        return True
-    return left is right and left not in (Type.FLOAT, Type.NULL)
-
-
 @dataclass(frozen=True)
 class Side:
+    """One input of a task join: groups of a low-level stream that have an epoch."""
+
     stream: int
     """The low-level stream of its rows."""
+    groups: GroupFields
+    """The layout of its groups."""
     program: RowPipeline
     fields: tuple[Field, ...]
-    rest: int
+    leftovers: int
     """The number of the stream of its leftover rows."""
 
 
@@ -106,28 +91,21 @@ class TaskJoin:
     kind: JoinKind
     left: Side
     right: Side
-    equalities: tuple[tuple[Expr, Expr], ...]
+    equalities: Equalities
     ahead: int
     """The left epoch minus the right epoch of each joined pair."""
     fills: tuple[Named, ...]
     after: RowPipeline
     """The row pipeline on the rows of the join."""
     fields: tuple[Field, ...]
+    of_leftovers: Rel
+    """The same join of leftover rows; it reads `leftover_name(query, 0)` and 1."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.left, self.right
 
 
-@dataclass(frozen=True)
-class Joining:
-    """A task join, and the same join for leftover rows in the high level."""
-
-    pairing: TaskJoin
-    rest: Rel
-    """The join of leftover rows; it reads `rest_name(query, 0)` and `rest_name(query, 1)`."""
-
-
-def rest_name(query: str, side: int) -> str:
+def leftover_name(query: str, side: int) -> str:
     """The stream of a side's leftover rows; no query can have this name."""
     return f"#{('left', 'right')[side]} {query}"

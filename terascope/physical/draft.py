@@ -27,7 +27,8 @@ class JobDraft(Job):
     """A Job while rules are applied, with the facts that rules need. The parts of the Job are set
     by rules: reads by read_sources, with low-level plans by host_low_level, share_tables and
     grow_trees; low by share_tables, grow_trees and place_high_parts; trees by place_high_parts;
-    streams by keep_shared_streams. The docstring of a further field names the rule that sets it.
+    streams by place_high_parts and keep_shared_streams. The docstring of a further field names the
+    rule that sets it.
     """
 
     plan: Plan
@@ -56,8 +57,6 @@ class JobDraft(Job):
     views: Mapping[str, Project] = field(default_factory=dict)
     """share_tables: for each stream that shares a table, the columns of that table under the
     stream's names."""
-    above: Mapping[str, Rel] = field(default_factory=dict)
-    """place_high_parts: the relations above the low level."""
 
     @property
     def is_live(self) -> bool:
@@ -77,11 +76,6 @@ class JobDraft(Job):
     def whole(self) -> Plan:
         """The plan in which low-level streams contain the scans."""
         return self.split.plan
-
-    @property
-    def low_streams(self) -> list[Stream]:
-        names = {stream.name for stream in self.split.low}
-        return [stream for stream in self.whole if stream.name in names]
 
     def splits_of(
         self, members: Sequence[Interface], edge: Edge | None, split_bytes: int

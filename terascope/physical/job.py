@@ -1,23 +1,22 @@
 """The Job: the physical plan of a query set, as pure data.
 
 In: an optimised Plan and the interfaces it reads. Out: one `SourceRead` per physical source,
-however many queries read it; the streams in the order they are computed, each marked as kept when
-it is read more than once; and the outputs. With a native low level a read also carries the
-low-level plan of its tasks, and the streams begin above it. `explain --stage job` prints a Job;
+however many queries read it; the streams in the order they are computed, and those that are kept
+because they are read more than once; and the outputs. With a native low level a read also carries
+the low-level plan of its tasks, and the streams begin above it. `explain --stage job` prints a Job;
 terascope.spark and terascope.local run it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
-from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.delivery import Direct, Joining, Target, TaskJoin
-from terascope.physical.low_plan import LowPlan, LowQuery, Slot, Windows, group_fields
+from terascope.physical.delivery import Direct, Target, TaskJoin
+from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Operator
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
@@ -56,40 +55,12 @@ class SourceRead:
 
     @property
     def queries(self) -> tuple[LowQuery, ...]:
-        """What its tasks compute of the tuples; nothing where the tuples themselves go up."""
+        """The low-level queries of its tasks; none where its tuples go to the high level."""
         return () if self.low is None else self.low.queries
 
-
-@dataclass(frozen=True)
-class LowOutput:
-    """A low-level stream as the high level reads it: tuples, or groups that were merged."""
-
-    name: str
-    fields: tuple[Field, ...]
-    groups: GroupFields | None
-    """The layout of its groups; None for a selection, and for windows."""
-    windows: Windows | None = None
-    """The windows that are assembled from another low-level stream after its merge."""
-    merged_above: bool = False
-    """Its readers merge its groups once more, so that a group may have several rows."""
-
-    def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
-        """The same groups with other slots."""
-        assert self.groups is not None
-        wide = group_fields(self.groups.keys, slots, self.groups.epoch)
-        return replace(self, fields=wide.fields, groups=wide)
-
-
-@dataclass(frozen=True)
-class StreamStage:
-    """A stream to compute: a query, or a low-level stream of tuples that are Spark's already. A
-    stream that `Job.low` also contains is the union of both.
-    """
-
-    name: str
-    rel: Rel
-    keep: bool
-    """Several streams or outputs read it: it is computed once and kept."""
+    @property
+    def aggregations(self) -> tuple[LowAggregate, ...]:
+        return () if self.low is None else self.low.aggregations
 
 
 @dataclass(frozen=True)
@@ -146,29 +117,32 @@ class TreeDecision:
 
 @dataclass(frozen=True)
 class Deliveries:
-    """How the rows of a job's low level are delivered."""
+    """The delivery of the rows of a job's low level."""
 
     direct: Mapping[str, Direct] = field(default_factory=dict)
-    joined: Mapping[str, Joining] = field(default_factory=dict)
+    joined: Mapping[str, TaskJoin] = field(default_factory=dict)
     targets: Mapping[int, Target] = field(default_factory=dict)
     reads: tuple[SourceRead, ...] = ()
     """The reads with a low-level plan that serves their targets."""
 
     @property
     def joins(self) -> tuple[TaskJoin, ...]:
-        return tuple(made.pairing for made in self.joined.values())
+        return tuple(self.joined.values())
 
     @property
     def fields(self) -> dict[str, tuple[Field, ...]]:
         """The columns of the queries that tasks write."""
         found = {name: made.fields for name, made in self.direct.items()}
-        return found | {name: made.pairing.fields for name, made in self.joined.items()}
+        return found | {name: made.fields for name, made in self.joined.items()}
 
 
 @dataclass(frozen=True)
 class Job:
     reads: tuple[SourceRead, ...] = ()
-    streams: tuple[StreamStage, ...] = ()
+    streams: Mapping[str, Rel] = field(default_factory=dict)
+    """The streams above the low level, in the order they are computed: queries, and low-level
+    streams of tuples that are Spark's already. A stream that `low` also contains is the union of
+    both."""
     outputs: tuple[Output, ...] = ()
     parameters: Mapping[str, Value] = field(default_factory=dict)
     low: tuple[LowOutput, ...] = ()
@@ -184,6 +158,8 @@ class Job:
     """The queries that tasks finish, and the readers of the low-level streams."""
     operators: tuple[Operator, ...] = ()
     """The physical operators, in the order of the data."""
+    kept: frozenset[str] = frozenset()
+    """The streams that several streams or outputs read: each is computed once and kept."""
 
     def read_of(self, interface: str) -> SourceRead:
         return next(r for r in self.reads if any(i.name == interface for i in r.interfaces))

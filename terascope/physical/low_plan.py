@@ -66,6 +66,11 @@ class Slot:
         return COUNT_OF if self.kind == COUNT and self.where is not None else self.kind
 
     @property
+    def state(self) -> tuple[SlotKind, Expr | None, Where | None]:
+        """The state that the slot keeps, whatever its name."""
+        return self.kind, self.argument, self.where
+
+    @property
     def sum_text(self) -> str:
         """The text of a sum of integers, for messages; empty for any other slot."""
         if self.kind != SUM_INT or self.argument is None:
@@ -113,6 +118,11 @@ class LowAggregate:
     def fields(self) -> tuple[Field, ...]:
         keys = tuple(Field(name, expr.type) for name, expr in self.keys)
         return keys + tuple(Field(slot.name, slot.type) for slot in self.slots)
+
+    @property
+    def epoch_expr(self) -> Expr | None:
+        """The expression of the epoch, if there is one."""
+        return None if self.epoch is None else self.keys[self.epoch][1]
 
     @property
     def plain_keys(self) -> tuple[Expr, ...]:
@@ -214,6 +224,26 @@ class Windows:
 
 
 @dataclass(frozen=True)
+class LowOutput:
+    """A low-level stream as the high level reads it: tuples, or groups that were merged."""
+
+    name: str
+    fields: tuple[Field, ...]
+    groups: GroupFields | None
+    """The layout of its groups; None for a selection, and for windows."""
+    windows: Windows | None = None
+    """The windows that are assembled from another low-level stream after its merge."""
+    merged_above: bool = False
+    """Its readers merge its groups once more, so that a group may have several rows."""
+
+    def with_slots(self, slots: Sequence[Slot]) -> LowOutput:
+        """The same groups with other slots."""
+        assert self.groups is not None
+        wide = group_fields(self.groups.keys, slots, self.groups.epoch)
+        return replace(self, fields=wide.fields, groups=wide)
+
+
+@dataclass(frozen=True)
 class AdmissionPredicate:
     """The condition of a tuple to enter a shared table: any of the queries takes it."""
 
@@ -238,6 +268,12 @@ class AdmissionPredicate:
         bits = tuple(b for b in query.signature if b not in self.signature)
         rest = tuple(p for p in query.rest if p not in self.rest)
         return Where(bits, rest) if bits or rest else None
+
+    def admitting(self, query: LowAggregate, slots: tuple[Slot, ...]) -> LowAggregate:
+        """An aggregation of the tuples that enter the table, with the slots of all queries."""
+        return replace(
+            query, signature=self.signature, rest=self.rest, anyof=self.anyof, slots=slots
+        )
 
     def slots(self, query: LowAggregate) -> list[Slot]:
         """The slots of a query in the table, and the count that marks its groups."""

@@ -40,12 +40,12 @@ CHOICES: Final[Mapping[tuple[Placement, ...], str]] = {
     ("task", "close"): "a task finishes the slices it has alone, the closing task the others",
     ("close", "spark"): "the closing task, where the stored rows fit into its memory, else Spark",
 }
-"""By the places of an operator: what decides between them."""
+"""The fact that decides between the places of an operator, by these places."""
 
 
 @dataclass(frozen=True)
 class PhysicalOperator:
-    """What all operators have."""
+    """The parts of every operator."""
 
     name: str
     """Unique in a Job: the kind and the stream or query, such as `group flows_low`."""

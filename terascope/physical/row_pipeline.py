@@ -30,8 +30,25 @@ from terascope.plan.expr import (
     marked_column,
     transform,
 )
-from terascope.plan.rel import Aggregate, Field, Filter, Named, NamedAgg, Project, Rank, Read, Rel
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    Named,
+    NamedAgg,
+    Project,
+    Rank,
+    Read,
+    Rel,
+)
 from terascope.types import Type
+
+Equalities: TypeAlias = tuple[tuple[Expr, Expr], ...]
+"""The equalities of a join: over the left side, and over the right side."""
+
+KeptOrder: TypeAlias = tuple[tuple[str, bool], ...]
+"""The columns in whose order rows are emitted; True: larger values come first."""
 
 
 @dataclass(frozen=True)
@@ -114,117 +131,125 @@ def picked(program: RowPipeline, names: Sequence[str]) -> tuple[int, ...] | None
     return last
 
 
-def row_pipeline(
-    rel: Rel, trees: Mapping[str, Rel], parameters: Mapping[str, Value]
-) -> RowPipeline | None:
-    """A query as steps over a low-level stream; None when it does anything else.
-
-    `trees`: the other relations above the low level, which the query may read.
+@dataclass(frozen=True)
+class RowPlanner:
+    """Plans row pipelines over relations in which parameters have values. An answer is None where
+    the kernels have no form for an expression.
     """
-    chain, bottom = row_chain(rel, trees)
-    match bottom:
-        case Read(stream=stream):
-            below: RowPipeline | None = RowPipeline(stream, ())
-        case Rank(source, per, order, limit):
-            below = ranked(row_pipeline(source, trees, parameters), per, order, limit, parameters)
-        case Aggregate(source, keys, aggs, sets=None, emit_empty=None):
-            below = regrouped(row_pipeline(source, trees, parameters), keys, aggs, parameters)
-        case _:
-            return None
-    return stepped(chain, below, parameters)
 
+    relations: Mapping[str, Rel]
+    """The named relations above the low level, which a query may read."""
+    parameters: Mapping[str, Value]
 
-def row_chain(
-    rel: Rel, relations: Mapping[str, Rel], until: Rel | None = None
-) -> tuple[list[Rel], Rel]:
-    """The operators at the top of a relation that process one row at a time, the topmost first, and
-    the relation below them: filters, projections, ranks without a limit, and the reading of one of
-    some named relations. `until`: where the chain ends at the latest.
-    """
-    chain: list[Rel] = []
-    while rel != until:
-        match rel:
-            case Read(stream=stream) if stream in relations:
-                source = relations[stream]
-            case Filter(source=source) | Project(source=source) | Rank(source=source, limit=None):
-                pass
+    def pipeline(self, rel: Rel) -> RowPipeline | None:
+        """A query as steps over a low-level stream; None when it does anything else."""
+        chain, bottom = self.chain(rel)
+        match bottom:
+            case Read(stream=stream):
+                below: RowPipeline | None = RowPipeline(stream, ())
+            case Rank():
+                below = self.ranked(self.pipeline(bottom.source), bottom)
+            case Aggregate(sets=None, emit_empty=None):
+                below = self.regrouped(self.pipeline(bottom.source), bottom)
             case _:
-                break
-        chain.append(rel)
-        rel = source
-    return chain, rel
+                return None
+        return self.stepped(chain, below)
+
+    def chain(self, rel: Rel, until: Rel | None = None) -> tuple[list[Rel], Rel]:
+        """The operators at the top of a relation that process one row at a time, the topmost first,
+        and the relation below them: filters, projections, ranks without a limit, and the reading of
+        a named relation. `until`: where the chain ends at the latest.
+        """
+        chain: list[Rel] = []
+        while rel != until:
+            match rel:
+                case Read(stream=stream) if stream in self.relations:
+                    source = self.relations[stream]
+                case (
+                    Filter(source=source) | Project(source=source) | Rank(source=source, limit=None)
+                ):
+                    pass
+                case _:
+                    break
+            chain.append(rel)
+            rel = source
+        return chain, rel
+
+    def stepped(self, chain: Sequence[Rel], below: RowPipeline | None) -> RowPipeline | None:
+        """A pipeline with a step for each condition and projection of a chain; its other operators,
+        such as a rank without a limit, change no row.
+        """
+        for rel in reversed(chain):
+            match rel:
+                case Filter(predicate=predicate):
+                    below = self.kept(below, predicate)
+                case Project(items=items):
+                    computed = tuple(
+                        (name, simpler_tests(self.bound(expr))) for name, expr in items
+                    )
+                    if below is None or not all(is_computable(expr) for _, expr in computed):
+                        return None
+                    below = below.extended(Compute(computed))
+        return below
+
+    def kept(self, below: RowPipeline | None, predicate: Expr) -> RowPipeline | None:
+        test = simpler_tests(self.bound(predicate))
+        return None if below is None or not is_computable(test) else below.extended(Keep(test))
+
+    def ranked(self, below: RowPipeline | None, rank: Rank) -> RowPipeline | None:
+        """A pipeline that keeps the first few rows of each window."""
+        if below is None or below.whole is not None or rank.limit is None:
+            return None
+        order = tuple((self.bound(expr), down) for expr, down in rank.order)
+        if not all(is_computable(expr) for expr, _ in order):
+            return None
+        return replace(below, whole=Top(rank.per, order, rank.limit))
+
+    def regrouped(self, below: RowPipeline | None, rel: Aggregate) -> RowPipeline | None:
+        """A pipeline that aggregates finished rows."""
+        if below is None or below.whole is not None:
+            return None
+        kept = [one for name, agg in rel.aggs for one in sub_aggregates(name, agg)]
+        if not all(has_slot(agg) for _, agg in kept):
+            return None
+        keys = tuple((name, self.bound(expr)) for name, expr in rel.keys)
+        slots = (slot_of(name, agg, {}) for name, agg in kept)
+        regroup = Regroup(keys, tuple(replace(s, argument=self.argument(s)) for s in slots))
+        if any(unsupported(expr) is not None for expr in regroup.query.outputs):
+            return None
+        made = replace(below, whole=regroup)
+        if len(kept) == len(rel.aggs):
+            return made
+        keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
+        return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in rel.aggs))))
+
+    def argument(self, slot: Slot) -> Expr | None:
+        return None if slot.argument is None else self.bound(slot.argument)
+
+    def matching(self, join: Join) -> tuple[Equalities, tuple[Named, ...]] | None:
+        """The equalities and the fills of a join whose sides can be compared directly."""
+        equalities = tuple((self.bound(a), self.bound(b)) for a, b in join.equalities)
+        fills = tuple((name, self.bound(expr)) for name, expr in join.fills)
+        computed = [*(e for pair in equalities for e in pair), *(expr for _, expr in fills)]
+        if not all(map(is_computable, computed)):
+            return None
+        same = all(can_match(a.type, b.type) for a, b in equalities)
+        return (equalities, fills) if same else None
+
+    def bound(self, expr: Expr) -> Expr:
+        """An expression with the values of parameters."""
+        return transform(
+            expr, lambda e: Lit(self.parameters[e.name], e.type) if isinstance(e, Param) else e
+        )
 
 
-def stepped(
-    chain: Sequence[Rel], below: RowPipeline | None, parameters: Mapping[str, Value]
-) -> RowPipeline | None:
-    """A pipeline with a step for each condition and projection of a chain; its other operators,
-    such as a rank without a limit, change no row. None where the kernels have no form for a step.
+def can_match(left: Type, right: Type) -> bool:
+    """Whether values of two types can be compared directly: integers, or others of one type. FLOATs
+    need more.
     """
-    for rel in reversed(chain):
-        match rel:
-            case Filter(predicate=predicate):
-                below = kept(below, predicate, parameters)
-            case Project(items=items):
-                computed = tuple((name, bound(expr, parameters)) for name, expr in items)
-                if below is None or not all(is_computable(expr) for _, expr in computed):
-                    return None
-                below = below.extended(Compute(computed))
-    return below
-
-
-def kept(
-    below: RowPipeline | None, predicate: Expr, parameters: Mapping[str, Value]
-) -> RowPipeline | None:
-    test = bound(predicate, parameters)
-    return None if below is None or not is_computable(test) else below.extended(Keep(test))
-
-
-def bound(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
-    return simpler_tests(with_values(expr, parameters))
-
-
-def ranked(
-    below: RowPipeline | None,
-    per: tuple[str, ...],
-    order: tuple[tuple[Expr, bool], ...],
-    limit: int | None,
-    parameters: Mapping[str, Value],
-) -> RowPipeline | None:
-    """A pipeline that keeps the first few rows of each window."""
-    if below is None or limit is None:
-        return None
-    bound = tuple((with_values(expr, parameters), down) for expr, down in order)
-    if below.whole is not None or not all(is_computable(expr) for expr, _ in bound):
-        return None
-    return replace(below, whole=Top(per, bound, limit))
-
-
-def regrouped(
-    below: RowPipeline | None,
-    keys: tuple[Named, ...],
-    aggs: tuple[NamedAgg, ...],
-    parameters: Mapping[str, Value],
-) -> RowPipeline | None:
-    if below is None or below.whole is not None:
-        return None
-    kept = [one for name, agg in aggs for one in sub_aggregates(name, agg)]
-    if not all(has_slot(agg) for _, agg in kept):
-        return None
-    slots = [slot_of(name, agg, {}) for name, agg in kept]
-    bound = [
-        replace(s, argument=None if s.argument is None else with_values(s.argument, parameters))
-        for s in slots
-    ]
-    named = tuple((name, with_values(expr, parameters)) for name, expr in keys)
-    computed = [expr for _, expr in named] + [s.argument for s in bound if s.argument is not None]
-    if any(unsupported(expr) is not None for expr in computed):
-        return None
-    made = replace(below, whole=Regroup(named, tuple(bound)))
-    if len(kept) == len(aggs):
-        return made
-    keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
-    return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in aggs))))
+    if left.is_integer and right.is_integer:
+        return True
+    return left is right and left not in (Type.FLOAT, Type.NULL)
 
 
 def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
@@ -279,10 +304,6 @@ def simpler_tests(expr: Expr) -> Expr:
     return transform(expr, simpler)
 
 
-def with_values(expr: Expr, parameters: Mapping[str, Value]) -> Expr:
-    return transform(expr, lambda e: Lit(parameters[e.name], e.type) if isinstance(e, Param) else e)
-
-
 def columns_read(program: RowPipeline) -> frozenset[str] | None:
     """The columns of the stream that a pipeline reads; None: all."""
     found: set[str] = set()
@@ -293,7 +314,3 @@ def columns_read(program: RowPipeline) -> frozenset[str] | None:
     if isinstance(program.whole, Regroup):
         return frozenset(found.union(*map(columns_of, program.whole.query.outputs)))
     return None
-
-
-KeptOrder: TypeAlias = tuple[tuple[str, bool], ...]
-"""The columns in whose order rows are emitted; True: larger values come first."""

@@ -136,11 +136,6 @@ class Epochs:
     first: int | None = None
     last: int | None = None
 
-    def __contains__(self, epoch: int) -> bool:
-        return (self.first is None or epoch >= self.first) and (
-            self.last is None or epoch <= self.last
-        )
-
     def contain(self, epochs: Ints) -> NDArray[np.bool_]:
         """The mask of epochs in this range; NULL belongs to a range without a limit."""
         inside = np.ones(len(epochs), np.bool_)
@@ -185,9 +180,10 @@ def alone(task: int, ranges: Sequence[tuple[int, int] | None]) -> Epochs | None:
 
 def span(query: LowAggregate, splits: Sequence[Split]) -> tuple[int, int] | None:
     """The first and the last epoch of some splits."""
-    if query.epoch is None or not splits:
+    epoch = query.epoch_expr
+    if epoch is None or not splits:
         return None
-    column, evaluate = epoch_of(query.keys[query.epoch][1])
+    column, evaluate = epoch_of(epoch)
     known = [split.bound(column) for split in splits]
     found = [b for b in known if b is not None]
     if len(found) < len(known):
@@ -229,7 +225,7 @@ def timelines(queries: Sequence[LowAggregate], splits: Sequence[Split]) -> list[
     known: dict[tuple[Expr | None, tuple[str, ...]], Timeline] = {}
     found: list[Timeline] = []
     for query in queries:
-        key = (None if query.epoch is None else query.keys[query.epoch][1], query.interfaces)
+        key = query.epoch_expr, query.interfaces
         if key not in known:
             known[key] = timeline(query, splits)
         found.append(known[key])

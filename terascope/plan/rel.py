@@ -117,7 +117,7 @@ class Scan(Base):
     interfaces: tuple[str, ...]
     protocol: str
     columns: tuple[SourceField, ...]
-    """Those read; pruning shortens the list. Hidden ones are declared here too."""
+    """The columns that are read; pruning shortens the list. Hidden columns are among them."""
     layer: int | None = None
     """For packet sources: the bit of `#layers` that marks tuples of the protocol."""
     checked: tuple[SourceField, ...] = ()
@@ -335,6 +335,19 @@ class Join(Base):
         if self.kind == "semi":
             return self.left.fields
         return self.left.fields + self.right.fields
+
+    def side_of(self, name: str) -> Rel:
+        return self.left if name in self.left.names else self.right
+
+    def may_miss(self, side: Rel) -> bool:
+        """Whether there are rows in which that side is missing."""
+        return self.kind in (("right", "full") if side is self.left else ("left", "full"))
+
+    def is_filled(self, expr: Expr) -> bool:
+        """Whether a column of the expression takes another value than NULL when its side is
+        missing.
+        """
+        return bool(columns_of(expr) & {name for name, _ in self.fills})
 
 
 class Merge(Base):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from terascope.functions.slices import SliceVector
@@ -51,7 +52,7 @@ class Composition:
         """The retired clusters whose slices a window contains as well."""
         return tuple(cluster for cluster in self.retired if window in cluster.windows)
 
-    @property
+    @cached_property
     def shared(self) -> WindowClusters:
         return WindowClusters(self.clusters, self.traffic)
 

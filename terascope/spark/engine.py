@@ -128,7 +128,7 @@ class SparkBatchEngine:
         return SparkPass(TaskReports(rows), frame)
 
     def join_leftovers(self, passes: Sequence[SparkPass], joining: LeftoverJoin) -> list[Part]:
-        numbers = [side.rest for join in joining.joins for side in join.sides]
+        numbers = [side.leftovers for join in joining.joins for side in join.sides]
         rows = all_rows(passes)
         packed = rows.filter((F.col("kind") == "rows") & F.col("stream").isin(numbers))
         together = packed.select("stream", "payload").coalesce(1)

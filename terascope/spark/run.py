@@ -26,11 +26,12 @@ from terascope.execute.reports import reports_from_json, scan_horizon
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
 from terascope.execute.results.result_files import Format
 from terascope.physical.delivery import PartFormat, Sink
-from terascope.physical.job import Job, SourceRead, StreamStage
+from terascope.physical.job import Job, SourceRead
 from terascope.physical.operators import Measure, Measures
 from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
+from terascope.plan.rel import Rel
 from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.relations import Context, frame_of, ordered_rows
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
@@ -54,7 +55,7 @@ class SparkResult(JobResult):
     unsorted: dict[str, DataFrame] = field(default_factory=dict)
     """The same rows in any order, which is cheaper."""
     kept: list[Kept] = field(default_factory=list)
-    stages: tuple[StreamStage, ...] = ()
+    relations: Mapping[str, Rel] = field(default_factory=dict)
     """The relations that Spark computes, each behind those it reads."""
     frames: dict[str, Frame] = field(default_factory=dict)
     """Their rows, and those of the low-level streams they read."""
@@ -63,16 +64,16 @@ class SparkResult(JobResult):
         """The figures of every operator. Each relation is computed alone for its figures, once:
         inside a query Catalyst merges it with the relations around it.
         """
-        if self.stages and not self.closed:
+        if self.relations and not self.closed:
             with translating():
                 counts = {name: counted(frame.df) for name, frame in self.frames.items()}
-            for stage in self.stages:
-                given, seconds = counts[stage.name]
-                taken = sum(counts[read.stream][0] for read in reads(stage.rel))
-                self.measures[f"relation {stage.name}"] = Measure(taken, given, seconds=seconds)
+            for name, rel in self.relations.items():
+                given, seconds = counts[name]
+                taken = sum(counts[read.stream][0] for read in reads(rel))
+                self.measures[f"relation {name}"] = Measure(taken, given, seconds=seconds)
             for name in self.dataframes:
                 self.note_rows(name, counts[name][0])
-            self.stages = ()
+            self.relations = {}
         return super().measured()
 
     def keep(self, df: DataFrame) -> DataFrame:
@@ -202,19 +203,18 @@ def compute_streams(
     )
     context = Context(spark, sources, streams, job.parameters, horizons)
     wanted = needed(job, result.parts)
-    stages = [stage for stage in job.streams if stage.name in wanted]
-    uses = Counter(read.stream for stage in stages for read in reads(stage.rel))
+    uses = Counter(read.stream for rel in wanted.values() for read in reads(rel))
     uses.update(o.stream for o in job.outputs if o.stream not in result.parts)
-    for done, stage in enumerate(stages):
-        tell("planning", done, len(stages))
-        frame = frame_of(stage.rel, context)
-        if stage.name in low:  # the tasks gave the tuples of their sources, Spark has the others'
-            frame = Frame(low[stage.name].df.union(frame.df), frame.fields)
-        if stage.keep and uses[stage.name] > 1:
+    for done, (name, rel) in enumerate(wanted.items()):
+        tell("planning", done, len(wanted))
+        frame = frame_of(rel, context)
+        if name in low:  # the tasks gave the tuples of their sources, Spark has the others'
+            frame = Frame(low[name].df.union(frame.df), frame.fields)
+        if name in job.kept and uses[name] > 1:
             result.keep(frame.df)
-        streams[stage.name] = frame
-    tell("planning", len(stages), len(stages))
-    result.stages, result.frames = tuple(stages), streams
+        streams[name] = frame
+    tell("planning", len(wanted), len(wanted))
+    result.relations, result.frames = wanted, streams
     for output in job.outputs:
         if output.stream in result.parts:
             shown = result.part_fields[output.stream][: len(output.columns)]

@@ -21,7 +21,7 @@ from terascope.connectors.live import Offset
 from terascope.functions.base import Trend, Value
 from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.plan.rel import Read, Scan, SourceField
+from terascope.plan.rel import Scan, SourceField
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import Seen, StreamState, keep
@@ -166,7 +166,7 @@ def reached(column: SourceField, seen: Seen | None, skew_ns: int) -> SliceValue 
 def epoch_watermark(stream: LowStream, watermarks: Watermarks) -> Value:
     """The epoch before which all groups of a stream are complete."""
     assert stream.value is not None
-    return watermarks.of_column(stream.value, Read(stream.name, stream.tree_fields))
+    return watermarks.of_column(stream.value, stream.read)
 
 
 def due(

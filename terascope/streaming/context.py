@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from terascope.analysis.moving import ALL
-from terascope.analysis.retention import Leaf, epoch_retention_bounds, retention_bounds
+from terascope.analysis.retention import Leaf
 from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
@@ -154,7 +154,7 @@ class Expiry:
 
 def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
     """By the key of a stream: the earliest slice that a query will read again."""
-    keys, kept_by = plan.leaves, plan.kept_by
+    keys, retention = plan.leaves, plan.retention
     falling = {stream.name for stream in plan.low if stream.descending}
     least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
     found: list[tuple[Leaf, Value]] = []
@@ -169,13 +169,11 @@ def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
         )
         if progress.ended and output.release.kind != "ordered":
             continue
-        found += retention_bounds(output.release, values, plan.trees, keys, kept_by).items()
+        found += retention.after_release(output.release, values).items()
     for running in plan.running:
         one = state.streams[running.key]
         if not one.ended:
-            found += epoch_retention_bounds(
-                running.rel, one.until, plan.trees, keys, kept_by
-            ).items()
+            found += retention.from_epoch(running.rel, one.until).items()
     for leaf, value in found:
         if isinstance(leaf, str):
             sign = -1 if leaf in falling else 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from terascope.analysis.bounded import is_timeless, join_bound, temporal_equalities
+from terascope.analysis.bounded import stream_side
 from terascope.analysis.moving import is_number
 from terascope.analysis.retention import RowBounds
 from terascope.analysis.watermarks import Watermarks
@@ -107,10 +107,9 @@ def ties(rel: Rel, watermarks: Watermarks) -> Iterable[Tie]:
         place = rel.names.index(rel.on)
         fields = [(side, Col(f.name, f.type)) for side in rel.sources for f in [side.fields[place]]]
         yield from ((*mine, *other) for mine in fields for other in fields if mine is not other)
-    elif isinstance(rel, Join) and not is_timeless(rel.left) and not is_timeless(rel.right):
-        slopes = watermarks.trees.slope_over(rel.left), watermarks.trees.slope_over(rel.right)
-        yield from temporal_equalities(rel, *slopes)
-        bound = join_bound(rel, *slopes)
+    elif isinstance(rel, Join) and stream_side(rel) is None:
+        yield from watermarks.trees.temporal_equalities(rel)
+        bound = watermarks.trees.temporal_bound(rel)
         if bound is not None and bound.band is not None:
             yield rel.left, bound.left, rel.right, bound.right
             yield rel.right, bound.right, rel.left, bound.left

@@ -20,8 +20,7 @@ from terascope.analysis.watermarks import Watermarks
 from terascope.execute.results.parts import Part
 from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.functions.base import Value
-from terascope.physical.stream.plan import StoredJoin, StreamOutput
-from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.plan import RowPipelines, StoredJoin, StreamOutput
 from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.build import FALSE, call, conjunction, disjunction
 from terascope.plan.expr import Bound, Col, Expr
@@ -114,10 +113,10 @@ class Releasing:
                 due = [DueWindows.of(o.windows, DueRange(*b[0])) for o, b in members if o.windows]
                 pieces = [self._pieces(one, windows) for one in windows.by_stream]
                 return DueSlices.of(due, pieces, self._context.sink.compiled)
-            case StoredJoin(pairing, tied) if range_ is not None:
-                left, right = (leaves[plan.low[side.stream].name] for side in pairing.sides)
+            case StoredJoin(join, tied) if range_ is not None:
+                left, right = (leaves[plan.low[side.stream].name] for side in join.sides)
                 order = output.output.order
-                return DueJoin(pairing, left, right, tied, range_, order, output.ordered)
+                return DueJoin(join, left, right, tied, range_, order, output.ordered)
             case RowPipelines() as pipelines:
                 found = tuple(leaves[one.stream] for one in pipelines.inputs)
                 return DuePipelines(pipelines, found, range_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from terascope.analysis.bounded import join_bound
-from terascope.analysis.order import column_orders, expression_slope, plan_orders
+from terascope.analysis.order import column_orders, plan_orders
 from terascope.diagnostic import QueryError, Source
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Join, walk
@@ -19,10 +19,7 @@ def bound(query: str) -> str:
     streams = plan_orders(plan)
     join = next(r for r in walk(plan["q"].rel) if isinstance(r, Join))
     left, right = column_orders(join.left, streams), column_orders(join.right, streams)
-    found = join_bound(
-        join, lambda e: expression_slope(e, left), lambda e: expression_slope(e, right)
-    )
-    return str(found)
+    return str(join_bound(join, left, right))
 
 
 def codes(query: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import pytest
 from terascope.physical.split.host import COMPILED_HOST
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Compiled, compile_set
+from terascope.plan.rel import Aggregate, Project
 from terascope.reference.interpreter import evaluate
 from terascope.reference.sources import ConnectorSources
 from tests.agreement import assert_same_answers, delivered
@@ -37,11 +38,11 @@ def test_the_printed_split_is_the_one_we_make(traffic: Path) -> None:
     """3.4.1 prints hostnames_low; ours of the whole query is the same stream."""
     split = split_of("p3-3.4.1-hostnames", traffic)
     (low,) = split.low
-    assert low.kind == "selection"
-    assert set(low.readers) == {"hostnames", "hostnames_high"}
+    assert isinstance(low.rel, Project)
+    assert set(split.readers(low.name)) == {"hostnames", "hostnames_high"}
 
 
 def test_a_whole_query_and_its_sub_aggregate_share_the_low_level(traffic: Path) -> None:
     """Paper 2, 5.2.2 prints tcp_count whole, and as sub- and super-aggregate."""
     split = split_of("p2-5.2.2-sub-and-super-aggregate", traffic)
-    assert [low.kind for low in split.low] == ["aggregation"]
+    assert [type(low.rel) for low in split.low] == [Aggregate]

@@ -18,8 +18,8 @@ from terascope.execute.task import Groups, LowTask, Reached, TaskCounters
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.payload import pack
-from terascope.physical.job import Job, LowOutput
-from terascope.physical.low_plan import LowAggregate
+from terascope.physical.job import Job
+from terascope.physical.low_plan import LowAggregate, LowOutput
 from terascope.physical.planner import plan_job
 from terascope.physical.settings import costs_of, host_of
 from terascope.physical.split.split_plan import split_plan
@@ -99,9 +99,9 @@ def answers(job: Job, low: dict[str, list[Row]], plan: Plan, sources: Sources) -
     """The rows of every stream above the low level, as the reference computes them."""
     fields = {output.name: output.fields for output in job.low}
     known = {name: Rows(fields[name], rows) for name, rows in low.items()}
-    for stage in job.streams:
+    for name, rel in job.streams.items():
         context = Evaluation.of(plan, sources, known)
-        known[stage.name] = Rows(stage.rel.fields, tuples_of(stage.rel, context))
+        known[name] = Rows(rel.fields, tuples_of(rel, context))
     return known
 
 

@@ -23,7 +23,7 @@ from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.reports import Outgoing
 from terascope.execute.results.parts import Part
 from terascope.kernels.merge.payload import unpack_tuples
-from terascope.physical.delivery import Sink, TaskJoin, rest_name
+from terascope.physical.delivery import Sink, TaskJoin, leftover_name
 from terascope.physical.job import Job
 from terascope.physical.planner import plan_job
 from terascope.physical.row_pipeline import Regroup, Top
@@ -54,13 +54,13 @@ class Written:
 
 def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) -> Written:
     planned = deliveries(job, writing=True, sorted_later=True)
-    targets, pairings, fields = planned.targets, planned.joins, planned.fields
+    targets, joins, fields = planned.targets, planned.joins, planned.fields
     sink = Sink(str(folder), "held", compiled=False, memory_bytes=memory)
     outgoing: list[Outgoing] = []
     payloads: dict[int, list[tuple[int, bytes]]] = {}
     for read in planned.reads:
         numbers = stream_numbers(job, read)
-        own = tuple(p for p in pairings if p.left.stream in numbers)
+        own = tuple(p for p in joins if p.left.stream in numbers)
         reading = NativeRead(read, numbers, targets, sink, DESTINATIONS, own)
         for bundle in native_bundles(reading, tasks):
             for row in low_rows(reading, bundle):
@@ -69,7 +69,7 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
                     assert row.payload is not None
                     payloads.setdefault(row.destination, []).append((row.stream, row.payload))
     for some in payloads.values():
-        outgoing += Merging(targets, sink, 1 << 28, pairings).merged(some)
+        outgoing += Merging(targets, sink, 1 << 28, joins).merged(some)
     rows: dict[str, list[Row]] = {name: [] for name in fields}
     for part in (Part.of(r.report or "") for r in outgoing if r.kind == "part"):
         rows[part.query] += tuples(pq.ParquetFile(part.path).read(), len(fields[part.query]))
@@ -77,30 +77,30 @@ def written_rows(job: Job, plan: Plan, tasks: int, folder: Path, memory: int) ->
     told = {json.loads(row.report or "")["query"] for row in outgoing if row.kind == "rest"}
     packed = [(r.stream, r.payload) for r in outgoing if r.kind == "rows"]
     for query, made in planned.joined.items():
-        sides = {side.rest: Rows(side.fields, []) for side in made.pairing.sides}
+        sides = {side.leftovers: Rows(side.fields, []) for side in made.sides}
         for row in outgoing:
             if row.kind == "rows" and row.stream in sides:
                 for some in unpack_tuples(row.payload or b""):
                     sides[row.stream].tuples.extend(tuples(some, len(sides[row.stream].fields)))
         rest[query] = sum(len(side.tuples) for side in sides.values())
         assert (query in told) == bool(rest[query])
-        streams = {rest_name(query, i): side for i, side in enumerate(sides.values())}
+        streams = {leftover_name(query, i): side for i, side in enumerate(sides.values())}
         context = Evaluation.of(plan, ConnectorSources({}), streams)
-        found = Rows(made.rest.fields, tuples_of(made.rest, context))
+        found = Rows(made.of_leftovers.fields, tuples_of(made.of_leftovers, context))
         places = [found.names.index(f.name) for f in fields[query]]
         by_reference = [tuple(t[i] for i in places) for t in found.tuples]
-        in_one_task = joined_in_one_task(made.pairing, sink, packed)
+        in_one_task = joined_in_one_task(made, sink, packed)
         assert_same_rows(by_reference, in_one_task, fields[query])
         rows[query] += in_one_task
     return Written(rows, rest)
 
 
 def joined_in_one_task(
-    pairing: TaskJoin, sink: Sink, packed: list[tuple[int, bytes | None]]
+    join: TaskJoin, sink: Sink, packed: list[tuple[int, bytes | None]]
 ) -> list[Row]:
-    own = [(s, p) for s, p in packed if p and s in {side.rest for side in pairing.sides}]
-    (part,) = LeftoverJoin((pairing,), sink).parts(own)
-    return tuples(pq.ParquetFile(part.path).read(), len(pairing.fields))
+    own = [(s, p) for s, p in packed if p and s in {side.leftovers for side in join.sides}]
+    (part,) = LeftoverJoin((join,), sink).parts(own)
+    return tuples(pq.ParquetFile(part.path).read(), len(join.fields))
 
 
 def tuples(table: Any, width: int) -> list[Row]:

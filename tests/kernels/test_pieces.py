@@ -14,6 +14,7 @@ from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import compile_set
 from terascope.plan.build import call
 from terascope.plan.expr import Col, Expr, Lit
+from terascope.plan.rel import Project
 from terascope.types import Type
 
 COUNT = 1000
@@ -91,5 +92,5 @@ def test_more_aggregates_than_a_table_has_room_for_stay_above() -> None:
     sums = ", ".join(f"SUM(len + {i}) AS s{i}" for i in range(70))
     text = f"SELECT tb, {sums} FROM TCP GROUP BY time/60 AS tb"
     split = split_plan(compile_set(Source(text, "x.gsql")).optimized)
-    assert [low.kind for low in split.low] == ["selection"]
+    assert [type(low.rel) for low in split.low] == [Project]
     assert "a table has room for 60" in split.kept_high[0].reason

@@ -23,7 +23,7 @@ def draft_text(draft: JobDraft) -> str:
 
 
 def lines(draft: JobDraft) -> Iterator[str]:
-    if draft.made is not None and not draft.above:
+    if draft.made is not None and not draft.streams:
         low = {part.name for part in draft.made.low}
         for stream in draft.made.plan:
             kind = "low" if stream.name in low else "high"
@@ -35,19 +35,15 @@ def lines(draft: JobDraft) -> Iterator[str]:
     for output in draft.low:
         slices = "" if output.windows is None else f", windows of {output.windows.stream}"
         yield f"emits {output.name}: {', '.join(f.name for f in output.fields)}{slices}"
-    if draft.streams:
-        for stage in draft.streams:
-            yield from relation(f"stream {stage.name}{' (kept)' if stage.keep else ''}", stage.rel)
-    else:
-        for name, rel in draft.above.items():
-            yield from relation(f"stream {name}", rel)
+    for name, rel in draft.streams.items():
+        yield from relation(f"stream {name}{' (kept)' if name in draft.kept else ''}", rel)
     for made in draft.outputs:
         order = ", ".join(f"{name}{' DESC' if down else ''}" for name, down in made.order)
         yield f"output {made.stream}: {', '.join(made.columns)}, ordered by {order or 'nothing'}"
     for direct in draft.deliveries.direct.values():
         yield f"tasks write {direct.query}: {pipeline(direct.program)}"
-    for query, joining in draft.deliveries.joined.items():
-        sides = " and ".join(side.program.stream for side in joining.pairing.sides)
+    for query, join in draft.deliveries.joined.items():
+        sides = " and ".join(side.program.stream for side in join.sides)
         yield f"tasks join {query}: {sides}"
     for operator in draft.operators:
         inputs = f" of {', '.join(operator.inputs)}" if operator.inputs else ""

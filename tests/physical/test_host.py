@@ -14,8 +14,8 @@ from terascope.physical.split.host import (
     HOSTS,
     PLAIN_DECODER,
     Host,
+    LowSafety,
 )
-from terascope.physical.split.split_aggregation import LowSafety
 from terascope.plan.expr import Expr
 from terascope.types import Type
 from tests.oracle.build import call, case, col, ip

@@ -14,6 +14,7 @@ from terascope.physical.rules.merged_groups import assume_merged
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, PLAIN_DECODER, Host
 from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Bindings, compile_set
+from terascope.plan.rel import Aggregate, Project
 from terascope.plan.show import show_rel
 
 HOSTNAMES = """\
@@ -95,7 +96,8 @@ def test_selection_of_http_hosts_leaves_the_extraction_above() -> None:
         "Read hostnames_low",
     ]
     (low,) = split.low
-    assert (low.kind, low.readers) == ("selection", ("hostnames",))
+    assert isinstance(low.rel, Project)
+    assert split.readers(low.name) == ["hostnames"]
     assert kept_high(split) == [(REGEX, "costs 1000 ns, over the budget of 800 ns")]
 
 
@@ -111,14 +113,14 @@ def test_aggregation_by_http_host_ships_only_its_selection() -> None:
         f"Aggregate by time DIV 60 AS tb, {REGEX} AS host: count(*)",
         "Read hosts_low",
     ]
-    assert split.low[0].kind == "selection"
+    assert isinstance(split.low[0].rel, Project)
 
 
 def test_an_aggregation_with_safe_keys_goes_low() -> None:
     split = split_of(
         HOSTS.replace("str_extract_regex(TCP_data, ", "non_temporal(destIP) AS host; --")
     )
-    assert split.low[0].kind == "aggregation"
+    assert isinstance(split.low[0].rel, Aggregate)
     assert shown(split, "hosts") == [
         "Project tb, host, count(*) AS requests",
         "Aggregate by tb, host: sum(cnt) AS count(*)",
@@ -152,7 +154,8 @@ def test_a_host_with_regular_expressions_takes_all_of_it() -> None:
     cheap = Costs({"str_extract_regex": 10})
     assert kept_high(split_of(HOSTNAMES, card, cheap)) == []
     split = split_of(HOSTS, card, cheap)
-    assert (kept_high(split), split.low[0].kind) == ([], "aggregation")
+    assert kept_high(split) == []
+    assert isinstance(split.low[0].rel, Aggregate)
 
 
 def test_changing_the_profile_moves_what_the_host_cannot_do() -> None:
@@ -207,7 +210,7 @@ def test_same_selections_are_one_stream_with_all_their_columns() -> None:
     )
     assert names(split) == ["a_low", "c_low"]
     assert shown(split, "a_low")[0] == "Project time, len, #ts, #if, #pos, ip, len + 1 AS more"
-    assert split.low[0].readers == ("a", "b")
+    assert split.readers(split.low[0].name) == ["a", "b"]
 
 
 def test_both_sides_of_a_join_read_low_level_streams() -> None:
@@ -217,7 +220,7 @@ def test_both_sides_of_a_join_read_low_level_streams() -> None:
         "QUERY same: SELECT a.time, b.len FROM F a, F b WHERE a.time = b.time AND a.ip = b.ip;"
     )
     assert names(split) == ["q_low", "q_low2", "same_low"]
-    assert [low.readers for low in split.low] == [("q",), ("q",), ("same",)]
+    assert [split.readers(low.name) for low in split.low] == [["q"], ["q"], ["same"]]
 
 
 def test_names_never_collide() -> None:
@@ -283,7 +286,7 @@ def test_queries_with_the_same_keys_share_one_stream() -> None:
         "Aggregate by time DIV 60 AS tb, ip: count(*) AS cnt, sum(len) AS sum_len, "
         "max(len) AS max_len"
     )
-    assert split.low[0].readers == ("a", "b")
+    assert split.readers(split.low[0].name) == ["a", "b"]
     assert (
         shown(split, "b")[1]
         == "Aggregate by ip, tb AS m: max(max_len) AS max(len), sum(sum_len) AS sum(len)"
@@ -354,7 +357,7 @@ def test_an_aggregate_that_does_not_split_stays_above_with_its_groups(
         f"QUERY q: SELECT tb, ip, {call} AS x, count(*) AS n FROM F WHERE port = 80 "
         "GROUP BY time/60 AS tb, ip;"
     )
-    assert split.low[0].kind == "selection"
+    assert isinstance(split.low[0].rel, Project)
     assert shown(split, "q_low")[1] == "Filter port = 80"
     assert [r for _, r in kept_high(split)] == [reason]
 
@@ -364,7 +367,7 @@ def test_two_things_cannot_be_counted_apart_in_one_low_stream() -> None:
         "QUERY q: SELECT tb, count(DISTINCT ip) AS a, count(DISTINCT port) AS b FROM F "
         "GROUP BY time/60 AS tb;"
     )
-    assert split.low[0].kind == "selection"
+    assert isinstance(split.low[0].rel, Project)
     assert len(kept_high(split)) == 2
 
 
@@ -391,7 +394,7 @@ def test_windows_that_do_not_overlap_are_keys() -> None:
         "QUERY b: SELECT tb, ip, sum(len) AS l FROM F WHERE NOT time IS NULL "
         "GROUP BY time/60 AS tb, ip;"
     )
-    assert [low.kind for low in split.low] == ["aggregation"]
+    assert [type(low.rel) for low in split.low] == [Aggregate]
     assert shown(split, "a_low")[0] == (
         "Aggregate by ip, time DIV 60 AS wstart_key: count(*) AS cnt, sum(len) AS sum_len"
     )
@@ -407,8 +410,8 @@ def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
     running = (
         "QUERY b: SELECT tb, sum(n) AS n FROM a GROUP BY wend/300 AS tb CLOSING_WHEN count(*) = 0;"
     )
-    assert flows(windowed).low[0].kind == "aggregation"
-    assert flows(windowed + running).low[0].kind == "selection"
+    assert isinstance(flows(windowed).low[0].rel, Aggregate)
+    assert isinstance(flows(windowed + running).low[0].rel, Project)
 
 
 @pytest.mark.parametrize(
@@ -421,5 +424,5 @@ def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
 )
 def test_windows_and_running_groups_ship_their_selection(query: str) -> None:
     split = flows(f"QUERY q: {query};")
-    assert split.low[0].kind == "selection"
+    assert isinstance(split.low[0].rel, Project)
     assert shown(split, "q_low")[1] == "Filter port = 80"

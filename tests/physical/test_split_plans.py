@@ -150,7 +150,7 @@ def in_pieces(split: SplitPlan, sources: MemorySources, cuts: list[int]) -> dict
 
 
 def kinds(split: SplitPlan) -> list[str]:
-    return [low.kind for low in split.low]
+    return ["aggregation" if isinstance(s.rel, Aggregate) else "selection" for s in split.low]
 
 
 @QUICK

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from terascope.analysis.order import Ordered, Orders, emitted_orders, plan_orders
+from terascope.analysis.order import emitted_orders, plan_orders
+from terascope.analysis.slopes import Ordered, Orders
 from terascope.functions.base import Trend
 from terascope.pipeline import Compiled
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from terascope.analysis.order import Ordered, plan_orders
+from terascope.analysis.order import plan_orders
+from terascope.analysis.slopes import Ordered
 from terascope.diagnostic import Source
 from terascope.functions.base import Trend
 from terascope.pipeline import compile_set

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from terascope.connectors.base import LAYERS, Column, ReadReport, arrow_type
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
-from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.job import Job, Output, SourceRead
 from terascope.plan.expr import Expr
 from terascope.plan.plan import Plan, reads
 from terascope.plan.rel import IFACE, Scan, walk
@@ -74,9 +74,10 @@ def job_of(plan: Plan, interfaces: Mapping[str, Interface], predicate: Expr | No
             )
             for name, interface in interfaces.items()
         ),
-        tuple(StreamStage(s.name, s.rel, used.count(s.name) > 0) for s in plan),
+        {s.name: s.rel for s in plan},
         tuple(Output(s.name, s.rel.names, ()) for s in plan),
         plan.values,
+        kept=frozenset(s.name for s in plan if used.count(s.name) > 0),
     )
 
 

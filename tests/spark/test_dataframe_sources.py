@@ -370,7 +370,7 @@ def test_one_job_runs_native_and_dataframe_sources(
     assert {read.name: read.low is not None for read in job.reads} == {
         "flows": True, "frame": False,
     }  # fmt: skip
-    in_spark = {stage.name for stage in job.streams if stage.name.endswith("_low")}
+    in_spark = {name for name in job.streams if name.endswith("_low")}
     native = {output.name for output in job.low}
     assert {"here_low", "both_low"} <= native
     assert {"there_low", "both_low"} <= in_spark

@@ -135,7 +135,7 @@ def test_tasks_write_what_they_have_merged(spark: SparkSession, tmp_path: Path) 
     fields = (GROUPS.fields[3], GROUPS.fields[1])
     last = Compute(tuple((f.name, Col(f.name, f.type)) for f in fields))
     direct = Direct("q", RowPipeline("low", (last,)), fields, (3, 1))
-    target = Target("low", GROUPS.fields, GROUPS, False, (direct,))
+    target = Target("low", GROUPS.fields, GROUPS, direct=(direct,))
     told = merged(spark, 10, target, Sink(str(tmp_path), "parquet")).collect()
     assert {row.kind for row in told} == {"part", "counters"}
     parts = [json.loads(row.report) for row in told if row.kind == "part"]

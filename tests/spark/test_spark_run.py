@@ -14,7 +14,7 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.functions.overflow import overflow_message
-from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.job import Job, Output, SourceRead
 from terascope.physical.splits import bundles
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate, Filter, Project, Scan
@@ -109,8 +109,9 @@ def test_outputs_have_their_columns_in_order(spark: SparkSession, tmp_path: Path
     )  # fmt: skip
     job = Job(
         (read,),
-        (StreamStage("out", queries["out"].rel, True),),
+        {"out": queries["out"].rel},
         (Output("out", ("n", "k"), (("n", True), ("#last", False))),),
+        kept=frozenset({"out"}),
     )
     with run_job(job, spark) as result:
         assert result.dataframes["out"].columns == ["n", "k"]
@@ -127,7 +128,7 @@ def test_an_unreadable_source_is_one_clear_line(spark: SparkSession, tmp_path: P
     interface = Interface("t", "parquet", str(path))
     read = SourceRead("t", (interface,), (Column("ts", Type.INT),), None, (split,))
     with pytest.raises(SourceError) as raised:
-        run_job(Job((read,), (), ()), spark)
+        run_job(Job((read,)), spark)
     assert str(raised.value) == f"'{path}' has no column 'ts'; its columns are other"
 
 

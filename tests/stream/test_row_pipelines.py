@@ -10,8 +10,7 @@ import pytest
 
 from terascope import Session
 from terascope.analysis.moving import ALL
-from terascope.physical.stream.plan import StreamPlan
-from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.plan import RowPipelines, StreamPlan
 from terascope.streaming.tasks.work import DueRange
 from terascope.streams import planned_stream
 from tests.cli.calls import small_trace

@@ -192,7 +192,7 @@ class TaskJoins:
         self, meeting: PendingJoin, side: Side, pieces: Sequence[SidePiece]
     ) -> Iterator[JoinRows]:
         if pieces:
-            yield JoinRows(meeting.join, self._rows(side, pieces), side.rest)
+            yield JoinRows(meeting.join, self._rows(side, pieces), side.leftovers)
 
     def _rows(self, side: Side, pieces: Sequence[SidePiece]) -> pa.RecordBatch:
         fields = self._groups[side.stream]

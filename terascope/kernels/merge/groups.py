@@ -38,6 +38,10 @@ class GroupFields:
     """For each slot that is a sum of integers, its text for messages."""
 
     @property
+    def epoch_name(self) -> str | None:
+        return None if self.epoch is None else self.keys[self.epoch].name
+
+    @property
     def any_sum(self) -> str:
         """The text of a sum of integers, where it is unknown which."""
         return " or ".join(dict.fromkeys(text for text in self.sums if text)) or SUM

@@ -1,4 +1,4 @@
-"""What filters an inner join is part of its condition."""
+"""A filter on an inner join becomes part of the join's condition."""
 
 from __future__ import annotations
 

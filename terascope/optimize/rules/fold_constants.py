@@ -55,7 +55,7 @@ def fold_node(expr: Expr) -> Expr:
             try:
                 return Lit(function(*(a.value for a in args if isinstance(a, Lit))), type)
             except ValueMistake:
-                return expr  # told when it runs, with the tuple that asked for it
+                return expr  # reported when the query runs, with the tuple
         case _:
             assert_never(expr)
 

@@ -1,4 +1,4 @@
-"""Carry only the columns somebody reads.
+"""Drop the columns that no query reads.
 
 Before: a: Project x, y, z (Scan TCP [all fields])   b: Project x (Read a)     (a internal)
 After:  a: Project x (Scan TCP [x])                  b: Read a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from terascope.plan.build import conjunction
@@ -24,43 +24,28 @@ def push_filters(rel: Rel) -> Rel | None:
             return replace(
                 merge, sources=tuple(filter_by_position(s, merge, p, rel) for s in sources)
             )
-        case Filter(source=Window(source=source) as window, predicate=p):
-            own = {WSTART, WEND}
-            return split(rel, p, lambda c: not columns_of(c) & own, window, source)
-        case Filter(source=Aggregate(source=source, keys=keys) as aggregate, predicate=p):
-            if aggregate.sets is not None or aggregate.emit_empty is not None:
-                return None
-            names = {n for n, _ in keys}
-            values = dict(keys)
-            return split(
-                rel,
-                p,
-                lambda c: columns_of(c) <= names,
-                aggregate,
-                source,
-                lambda c: substitute(c, values),
-            )
+        case Filter(source=Window(source=source) as window):
+            kept = (f for f in source.fields if f.name not in (WSTART, WEND))
+            return split(rel, window, {f.name: Col(f.name, f.type) for f in kept})
+        case Filter(source=Aggregate(sets=None, emit_empty=None) as aggregate):
+            return split(rel, aggregate, dict(aggregate.keys))
         case Filter(source=Join() as join, predicate=p):
             return through_join(rel, join, p)
         case _:
             return None
 
 
-def split(
-    rel: Filter,
-    predicate: Expr,
-    may_pass: Callable[[Expr], bool],
-    above: Window | Aggregate,
-    below: Rel,
-    translate: Callable[[Expr], Expr] = lambda c: c,
-) -> Rel | None:
-    """Push the conjuncts that may pass, keep the others."""
-    parts = conjuncts(predicate)
-    passing = [translate(c) for c in parts if columns_of(c) and may_pass(c)]
+def split(rel: Filter, above: Window | Aggregate, values: Mapping[str, Expr]) -> Rel | None:
+    """Push the conjuncts over columns with a value below the operator, keep the others."""
+    passing: list[Expr] = []
+    staying: list[Expr] = []
+    for part in conjuncts(rel.predicate):
+        passes = bool(columns_of(part)) and columns_of(part) <= values.keys()
+        (passing if passes else staying).append(part)
     if not passing:
         return None
-    staying = [c for c in parts if not (columns_of(c) and may_pass(c))]
-    made = replace(above, source=Filter(below, conjunction(passing), span=rel.span))
+    below = conjunction(substitute(part, values) for part in passing)
+    made = replace(above, source=Filter(above.source, below, span=rel.span))
     return refilter(rel, made, staying)
 
 

@@ -2,32 +2,40 @@
 
 In: a Job with low-level streams. Out: for each of these a `Target`, the queries that tasks write
 (`Direct`), and the joins that tasks make where they have both sides (`TaskJoin`).
+
+A task joins two low-level aggregations, epoch by epoch; the high level joins the leftover rows. A
+join is taken when an equality ties the epochs of both sides together, and when the equalities name
+all keys of one side: then each row of the other side has at most one partner, and the join is not
+larger than its inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from terascope.connectors.base import INTERFACE, POSITION
+from terascope.functions.base import Scalar
+from terascope.functions.roles import Addition
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.delivery import Direct, Joining, Target, rest_name
+from terascope.physical.delivery import Direct, Side, Target, TaskJoin, leftover_name
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import Deliveries, Job, SourceRead
+from terascope.physical.job import Deliveries, Job, Output, SourceRead
 from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
 from terascope.physical.row_pipeline import (
+    Equalities,
     Keep,
     Regroup,
     RowPipeline,
+    RowPlanner,
     columns_read,
     origin,
     picked,
     picking,
-    row_pipeline,
 )
-from terascope.physical.rules.join_in_tasks import joinings
-from terascope.plan.expr import Col, Expr, columns_of, substitute
+from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
 from terascope.plan.plan import reads
+from terascope.plan.rel import Join, Read, Rel, with_inputs
 
 
 def finish_in_tasks(draft: JobDraft) -> JobDraft:
@@ -56,7 +64,7 @@ def deliveries(
     """
     direct = direct_queries(job, sorted_later) if writing else {}
     direct = {name: made for name, made in direct.items() if made.program.stream not in held}
-    joined = joinings(job, direct, sorted_later) if writing and joins else {}
+    joined = task_joins(job, direct, sorted_later) if writing and joins else {}
     pushed = {n: pushed_down(t) for n, t in stream_targets(job, direct, joined).items()}
     targets = {number: narrow(target) for number, (target, _) in pushed.items()}
     conditions = {target.name: asked for target, asked in pushed.values()}
@@ -80,11 +88,11 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
     """
     low = {output.name: [f.name for f in output.fields] for output in job.low}
     groups = {output.name: output.groups for output in job.low}
-    trees = {stage.name: stage.rel for stage in job.streams}
+    planner = RowPlanner(job.streams, job.parameters)
     found: dict[str, Direct] = {}
     for output in job.outputs:
-        rel = trees[output.stream]
-        program = row_pipeline(rel, trees, job.parameters)
+        rel = job.streams[output.stream]
+        program = planner.pipeline(rel)
         if program is not None and program.whole is not None:
             program = within_epochs(program, groups.get(program.stream))
         if program is None or program.stream not in low:
@@ -100,9 +108,9 @@ def direct_queries(job: Job, sorted_later: bool) -> dict[str, Direct]:
 
 def within_epochs(program: RowPipeline, groups: GroupFields | None) -> RowPipeline | None:
     """A pipeline that ranks or groups rows of one epoch only, so that one task has all of them."""
-    if groups is None or groups.epoch is None:
+    epoch = None if groups is None else groups.epoch_name
+    if epoch is None:
         return None
-    epoch = groups.keys[groups.epoch].name
 
     def is_epoch(name: str) -> bool:
         return origin(program, name) == epoch
@@ -117,48 +125,42 @@ def within_epochs(program: RowPipeline, groups: GroupFields | None) -> RowPipeli
 
 
 def stream_targets(
-    job: Job, direct: Mapping[str, Direct], joined: Mapping[str, Joining] | None = None
+    job: Job, direct: Mapping[str, Direct], joined: Mapping[str, TaskJoin]
 ) -> dict[int, Target]:
     """The readers of each low-level stream, by its number; leftover rows of joins, too."""
-    joined = joined or {}
-    wanted = needed(job, {*direct, *joined})
-    high = {
-        read.stream for stage in job.streams if stage.name in wanted for read in reads(stage.rel)
-    }
+    wanted = needed(job, {*direct, *joined}).values()
+    high = {read.stream for rel in wanted for read in reads(rel)}
     targets = {
         number: Target(
-            output.name,
-            output.fields,
-            output.groups,
-            output.name in high,
-            tuple(d for d in direct.values() if d.program.stream == output.name),
-            tuple(
+            **vars(output),
+            high=output.name in high,
+            direct=tuple(d for d in direct.values() if d.program.stream == output.name),
+            feeds=tuple(
                 (at, other.windows)
                 for at, other in enumerate(job.low)
                 if other.windows is not None and other.windows.stream == output.name
             ),
-            output.windows is not None,
-            output.merged_above,
         )
         for number, output in enumerate(job.low)
     }
-    for query, made in joined.items():
-        for place, side in enumerate(made.pairing.sides):
-            targets[side.rest] = Target(rest_name(query, place), side.fields, None, high=True)
+    for query, join in joined.items():
+        for place, side in enumerate(join.sides):
+            name = leftover_name(query, place)
+            targets[side.leftovers] = Target(name, side.fields, None, high=True)
     return targets
 
 
-def needed(job: Job, direct: Collection[str]) -> set[str]:
-    """The streams of the high level: outputs that no task writes, and the streams these read."""
-    trees = {stage.name: stage.rel for stage in job.streams}
-    waiting = [o.stream for o in job.outputs if o.stream not in direct]
-    found: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in trees and name not in found:
-            found.add(name)
-            waiting += [read.stream for read in reads(trees[name])]
-    return found
+def needed(job: Job, finished: Collection[str]) -> dict[str, Rel]:
+    """The streams of the high level: outputs that no task has finished, and the streams these
+    read. A stream stands after all it reads.
+    """
+    read = {output.stream for output in job.outputs if output.stream not in finished}
+    found: dict[str, Rel] = {}
+    for name in reversed(tuple(job.streams)):
+        if name in read:
+            found[name] = job.streams[name]
+            read |= {one.stream for one in reads(found[name])}
+    return dict(reversed(found.items()))
 
 
 # ---- conditions and columns that the low level takes over ----------------------------------------
@@ -169,7 +171,7 @@ def pushed_down(target: Target) -> tuple[Target, tuple[Expr, ...]]:
     low level tests them before tuples are copied. Only of a selection that one query reads
     alone.
     """
-    if target.high or target.groups is not None or len(target.direct) != 1 or target.of_windows:
+    if target.high or target.groups or target.windows or len(target.direct) != 1:
         return target, ()
     (direct,) = target.direct
     found: list[Expr] = []
@@ -216,3 +218,111 @@ def adapted(
     used = frozenset[str]().union(*(columns_of(expr) for expr in expressions))
     read = tuple(c for c in low.columns if c.name in used or c.name not in (POSITION, INTERFACE))
     return replace(low, queries=tuple(queries), columns=read)
+
+
+# ---- joins ---------------------------------------------------------------------------------------
+
+
+def task_joins(job: Job, direct: Collection[str], sorted_later: bool) -> dict[str, TaskJoin]:
+    """The task joins, by query. Parts that are sorted later have hidden sort columns, too."""
+    found: dict[str, TaskJoin] = {}
+    for output in job.outputs:
+        if output.stream not in direct:
+            made = task_join(job, output, sorted_later, len(job.low) + 2 * len(found))
+            if made is not None:
+                found[output.stream] = made
+    return found
+
+
+def task_join(job: Job, output: Output, sorted_later: bool, number: int) -> TaskJoin | None:
+    """The task join of a query, or None. `number`: that of the first stream of leftover rows."""
+    rel, planner = job.streams[output.stream], RowPlanner(job.streams, job.parameters)
+    chain, join = planner.chain(rel)
+    if not isinstance(join, Join):
+        return None
+    after = steps_above(chain, join, planner)
+    sides = sides_of(join, job, number, planner)
+    matching = planner.matching(join)
+    if after is None or sides is None or matching is None:
+        return None
+    (left, right), (equalities, fills) = sides, matching
+    ahead = distance(equalities, sides)
+    keyed = (names_all_keys(equalities, place, side) for place, side in enumerate(sides))
+    if ahead is None or not any(keyed):
+        return None
+    fields = output.part_fields(rel, sorted_later)
+    inputs = tuple(
+        Read(leftover_name(output.stream, place), side.fields) for place, side in enumerate(sides)
+    )
+    rest: Rel = with_inputs(join, inputs)
+    for above in reversed(chain):
+        if not isinstance(above, Read):
+            rest = with_inputs(above, (rest,))
+    steps = after.extended(picking(fields))
+    return TaskJoin(
+        output.stream, join.kind, left, right, equalities, ahead, fills, steps, fields, rest
+    )
+
+
+def steps_above(chain: Sequence[Rel], join: Join, planner: RowPlanner) -> RowPipeline | None:
+    """The steps on the rows of a join. The residual of the join is one more condition, if rows that
+    fail it are simply dropped.
+    """
+    program: RowPipeline | None = RowPipeline("", ())
+    if join.residual is not None:
+        if join.kind != "inner":
+            return None
+        program = planner.kept(program, join.residual)
+    return planner.stepped(chain, program)
+
+
+def sides_of(join: Join, job: Job, number: int, planner: RowPlanner) -> tuple[Side, Side] | None:
+    """Both inputs of a join, when each is a low-level aggregation and both are of one read."""
+    low = {output.name: i for i, output in enumerate(job.low)}
+    made: list[Side] = []
+    for place, rel in enumerate((join.left, join.right)):
+        program = planner.pipeline(rel)
+        if program is None or program.whole is not None or program.stream not in low:
+            return None
+        stream = low[program.stream]
+        groups = job.low[stream].groups
+        if groups is None or groups.epoch is None:
+            return None
+        made.append(Side(stream, groups, program, rel.fields, number + place))
+    names = {side.program.stream for side in made}
+    together = any(names <= {query.name for query in read.queries} for read in job.reads)
+    return (made[0], made[1]) if together else None
+
+
+def distance(equalities: Equalities, sides: tuple[Side, Side]) -> int | None:
+    """The difference of the left and the right epoch in every row of the join; None when the
+    equalities do not determine it.
+    """
+    for pair in equalities:
+        shifts: list[int] = []
+        for expr, side in zip(pair, sides, strict=True):
+            key, shift = shifted_key(expr, side)
+            if key == side.groups.epoch_name:
+                shifts.append(shift)
+        if len(shifts) == 2:
+            return shifts[1] - shifts[0]
+    return None
+
+
+def names_all_keys(equalities: Equalities, place: int, side: Side) -> bool:
+    """Whether the equalities name all keys of a side, so that at most one of its rows matches."""
+    named = {shifted_key(pair[place], side)[0] for pair in equalities}
+    return {f.name for f in side.groups.keys} <= named
+
+
+def shifted_key(expr: Expr, side: Side) -> tuple[str | None, int]:
+    """The key of a side's groups and the constant of which an expression is the sum; None instead
+    of a key where there is none.
+    """
+    shift = 0
+    match expr:
+        case Call(Scalar(role=Addition((1, sign))), (base, Lit(value=int(by)))):
+            expr, shift = base, sign * by
+        case Call(Scalar(role=Addition((1, 1))), (Lit(value=int(by)), base)):
+            expr, shift = base, by
+    return origin(side.program, expr.name) if isinstance(expr, Col) else None, shift

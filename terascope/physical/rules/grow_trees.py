@@ -9,18 +9,20 @@ another query that has all of its keys.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 from terascope.config import Config
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import LowOutput, SourceRead, TreeDecision
+from terascope.physical.job import SourceRead, TreeDecision
 from terascope.physical.low_plan import (
     AdmissionPredicate,
     LowAggregate,
+    LowOutput,
     LowPlan,
     Slot,
     TableChoice,
@@ -28,7 +30,6 @@ from terascope.physical.low_plan import (
 )
 from terascope.physical.settings import TREE_EPS, TREE_TABLE, tree_accounting, tree_budget
 from terascope.physical.split.drafts import Names
-from terascope.physical.statistics.measured import Measured
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
 from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
@@ -51,94 +52,61 @@ def grow_trees(draft: JobDraft) -> JobDraft:
     """
     if not draft.is_native or draft.is_live:
         return draft
-    config = draft.config
     before = {read.name: read for read in draft.unshared}
     counted = Counter(query.name for read in draft.reads for query in read.queries)
-    several = {name for name, number in counted.items() if number > 1}
-    grown = [
-        with_trees(read, before[read.name], draft.measured, config, several) for read in draft.reads
-    ]
+    grown = [with_trees(read, before[read.name], draft, counted) for read in draft.reads]
     reads_ = tuple(read for read, _ in grown)
     decisions = tuple(one for _, made in grown for one in made)
     return replace(draft, reads=reads_, low=widened(draft.low, reads_), decisions=decisions)
 
 
 def with_trees(
-    read: SourceRead,
-    sampled: SourceRead,
-    measured: Measured,
-    config: Config,
-    elsewhere: Container[str] = (),
+    read: SourceRead, sampled: SourceRead, draft: JobDraft, counted: Mapping[str, int]
 ) -> tuple[SourceRead, list[TreeDecision]]:
     """A read whose aggregations form trees where that saves something. `sampled`: the read before
-    aggregations shared tables, of which there is a sample. `elsewhere`: aggregations that other
-    reads have, too: their tables must be alike.
+    aggregations shared tables, of which there is a sample. `counted`: the reads of each
+    aggregation; the tables of an aggregation in several reads must be alike.
     """
-    low, decisions = read.low, list[TreeDecision]()
-    if low is None or sampled.low is None:
+    low, decisions, config = read.low, list[TreeDecision](), draft.config
+    if low is None:
         return read, []
-    candidates = [q for q in growing(low) if q.name not in elsewhere]
-    statistics_of = SampleStatistics(measured, sampled)
-    for members, found, statistics in decide_trees(read.name, candidates, statistics_of, config):
-        made = None
-        if found.gain >= LEAST_GAIN:
-            made = Grafting(low, members, found.tree, config.tree_leaves, statistics.groups).plan()
+    candidates = [q for q in growing(low) if counted[q.name] == 1]
+    as_sampled = {query.name: query for query in sampled.aggregations}
+
+    def shares(queries: Sequence[LowAggregate]) -> Mapping[str, float]:
+        return draft.measured.shares(sampled, queries)
+
+    def statistics_of(queries: Sequence[LowAggregate]) -> Statistics | None:
+        return draft.measured.statistics(sampled, *(as_sampled[q.name] for q in queries))
+
+    trees = decide_trees(read.name, candidates, shares, statistics_of, config)
+    for members, found, statistics in trees:
+        graft = partial(Grafting, low, members, leaves=config.tree_leaves, groups=statistics.groups)
+        made = graft(tree=found.tree).plan() if found.gain >= LEAST_GAIN else None
         decisions.append(replace(found, used=made is not None))
         if made is None and found.bounded_flat is not None:  # its tables, too, have that memory
-            made = Grafting(
-                low, members, found.bounded_flat, config.tree_leaves, statistics.groups
-            ).plan()
+            made = graft(tree=found.bounded_flat).plan()
         low = made or low
     return replace(read, low=low), decisions
 
 
-class TupleStatistics(Protocol):
-    """Statistics of the tuples that aggregations take. A batch has them from a sample of its
-    source, a stream from the samples that tasks report with their heartbeats.
-    """
-
-    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        """By name: the share of all tuples of these aggregations that each of them takes."""
-        ...
-
-    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        """The statistics of the tuples that any of some aggregations takes; None: unknown."""
-        ...
-
-
-@dataclass(frozen=True)
-class SampleStatistics:
-    """Statistics of a read, from a sample of its source."""
-
-    measured: Measured
-    read: SourceRead
-    """The read before its aggregations shared tables, as it was sampled."""
-
-    def shares(self, queries: Sequence[LowAggregate]) -> Mapping[str, float]:
-        sample = self.measured.sample(self.read)
-        if sample is None:
-            return {}
-        taken = {query.name: sample.passed(query.name) for query in queries}
-        total = max(1, int(sample.any_of(list(taken.values())).sum()))
-        return {name: len(tuples) / total for name, tuples in taken.items()}
-
-    def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
-        assert self.read.low is not None
-        known = {query.name: query for query in self.read.low.aggregations}
-        return self.measured.statistics(self.read, *(known[query.name] for query in queries))
-
-
 def decide_trees(
-    read: str, candidates: Sequence[LowAggregate], tuples: TupleStatistics, config: Config
+    read: str,
+    candidates: Sequence[LowAggregate],
+    shares: Callable[[Sequence[LowAggregate]], Mapping[str, float]],
+    statistics_of: Callable[[Sequence[LowAggregate]], Statistics | None],
+    config: Config,
 ) -> Iterator[tuple[list[LowAggregate], TreeDecision, Statistics]]:
     """The best tree of every family of aggregations that is large enough, with the statistics
-    behind the choice. Batches and streams both use this function.
+    behind the choice. Batches and streams both use this function. `shares`: by name, the share of
+    all tuples of some aggregations that each of them takes. `statistics_of`: the statistics of the
+    tuples that any of some aggregations takes; None: unknown.
     """
     largest = max(map(len, families(candidates).values()), default=0)
     if config.share_trees == "never" or largest < LEAST_QUERIES:
         return
-    for members in families(candidates, tuples.shares(candidates)).values():
-        statistics = tuples.of(members) if len(members) >= LEAST_QUERIES else None
+    for members in families(candidates, shares(candidates)).values():
+        statistics = statistics_of(members) if len(members) >= LEAST_QUERIES else None
         if statistics is not None and statistics.tuples:
             yield members, decided(read, members, statistics, config), statistics
 
@@ -201,14 +169,12 @@ def families(
     """
     found: dict[object, list[LowAggregate]] = {}
     for query in queries:
-        assert query.epoch is not None
         plain = not query.anyof and all(slot.where is None for slot in query.slots)
         mixes = plain and (shares is None or shares.get(query.name, 0.0) >= LEAST_ADMITTED)
         # A key must not overflow for tuples that only other queries take.
         mixes = mixes and not any(can_overflow(key) for key in query.plain_keys)
         tuples = frozenset(query.signature), frozenset(query.rest), frozenset(query.anyof)
-        epoch = query.keys[query.epoch][1]
-        same = query.interfaces, epoch, query.epoch_in_key, None if mixes else tuples
+        same = query.interfaces, query.epoch_expr, query.epoch_in_key, None if mixes else tuples
         found.setdefault(same, []).append(query)
     return found
 
@@ -294,34 +260,30 @@ class Grafting:
     ) -> LowAggregate:
         """An intermediate table that only its children read."""
         first = self.members[0]
-        assert first.epoch is not None
+        assert first.epoch_expr is not None
         exprs: dict[str, Expr] = {show_expr(e): e for q in self.members for e in q.plain_keys}
         keys = [(f"k{i}", exprs[a]) for i, a in enumerate(sorted(node.attributes))]
-        epoch = ("epoch", first.keys[first.epoch][1])
+        epoch = ("epoch", first.epoch_expr)
         entry = AdmissionPredicate.of(below)
         wanted = [slot for query in below for slot in entry.slots(query)]
-        return replace(
-            first, name=name, keys=(epoch, *keys), epoch=0, parent=parent, table=table,
-            signature=entry.signature, rest=entry.rest, anyof=entry.anyof,
-            slots=added_slots((), wanted, Names()),
-        )  # fmt: skip
+        inner = replace(first, name=name, keys=(epoch, *keys), epoch=0, parent=parent, table=table)
+        return entry.admitting(inner, added_slots((), wanted, Names()))
 
 
 def added_slots(known: Sequence[Slot], wanted: Iterable[Slot], names: Names) -> tuple[Slot, ...]:
     """The slots that keep something new, each once."""
-    kept = {(slot.kind, slot.argument, slot.where) for slot in known}
+    kept = {slot.state for slot in known}
     found: list[Slot] = []
     for slot in wanted:
-        what = slot.kind, slot.argument, slot.where
-        if what not in kept:
-            kept.add(what)
+        if slot.state not in kept:
+            kept.add(slot.state)
             found.append(replace(slot, name=names.take(slot.name)))
     return tuple(found)
 
 
 def widened(outputs: Iterable[LowOutput], reads: Sequence[SourceRead]) -> tuple[LowOutput, ...]:
     """The streams with the slots of their tables: a parent also has the slots of its children."""
-    slots = {q.name: q.slots for read in reads if read.low for q in read.low.aggregations}
+    slots = {q.name: q.slots for read in reads for q in read.aggregations}
     return tuple(
         output.with_slots(slots[output.name]) if output.groups and output.name in slots else output
         for output in outputs

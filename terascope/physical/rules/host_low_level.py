@@ -31,7 +31,7 @@ def host_low_level(draft: JobDraft) -> JobDraft:
     if config.low == "native" and refused:
         raise SourceError(not_native(refused))
     hosting = {i.name for i in bound if i.hosts_low_level}
-    lower = draft.low_streams
+    lower = draft.split.low
     hosted = tuple(on_interfaces(lower, hosting))
     others = {i.name for i in refused}
     in_spark = {stream.name: stream.rel for stream in on_interfaces(lower, others)}
@@ -66,5 +66,4 @@ def native_read(read: SourceRead, streams: Sequence[Stream], config: Config) -> 
         return read
     names = {i.name for i in read.interfaces}
     ours = [s for s in streams if names & set(scanned(s.rel).interfaces)]
-    plan = low_plan(ours, read.interfaces, read.columns, read.splits, config)
-    return replace(read, low=plan, predicate=None)
+    return replace(read, low=low_plan(ours, read, config), predicate=None)

@@ -6,14 +6,12 @@ from collections import Counter
 from dataclasses import replace
 
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import StreamStage
 from terascope.plan.plan import reads
 
 
 def keep_shared_streams(draft: JobDraft) -> JobDraft:
-    """Before: relations above the low level      After: stages, marked where they are kept."""
-    rels = {**draft.in_spark, **draft.above}
+    """Before: streams above the low level      After: the same, and those that are kept."""
+    rels = {**draft.in_spark, **draft.streams}
     counted = Counter(read.stream for rel in rels.values() for read in reads(rel))
     counted.update(stream.name for stream in draft.whole.visible)
-    stages = tuple(StreamStage(name, rel, counted[name] > 1) for name, rel in rels.items())
-    return replace(draft, streams=stages)
+    return replace(draft, streams=rels, kept=frozenset(n for n in rels if counted[n] > 1))

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import assert_never
 
 from terascope.analysis.costs import Costs
-from terascope.physical.delivery import Direct, Joining, Target, rest_name
+from terascope.physical.delivery import Direct, Target, TaskJoin
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import Job, Output, SourceRead, StreamStage
+from terascope.physical.job import Job, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect, Windows
 from terascope.physical.operators import (
     AssembleWindows,
@@ -37,11 +37,12 @@ from terascope.physical.operators import (
     WriteRows,
 )
 from terascope.physical.row_pipeline import Regroup, Top
+from terascope.physical.rules.finish_in_tasks import needed
 from terascope.physical.settings import costs_of
 from terascope.physical.splits import split_bytes
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
 from terascope.plan.plan import reads
-from terascope.plan.rel import Scan, walk
+from terascope.plan.rel import Rel, Scan, walk
 from terascope.sharing.windows import TUPLE_NS
 
 READING: tuple[Placement, ...] = ("task",)
@@ -75,8 +76,8 @@ class Listing:
         self.merging()
         for direct in self.job.deliveries.direct.values():
             self.pipeline(direct, self.finishing[direct.program.stream])
-        for query, joining in self.job.deliveries.joined.items():
-            self.joining(query, joining)
+        for join in self.job.deliveries.joins:
+            self.joining(join)
         self.relations()
         self.written()
 
@@ -193,37 +194,30 @@ class Listing:
                 assert_never(program.whole)
         self.ends[query] = (end,)
 
-    def joining(self, query: str, joining: Joining) -> None:
-        streams = dict.fromkeys(side.program.stream for side in joining.pairing.sides)
+    def joining(self, join: TaskJoin) -> None:
+        streams = dict.fromkeys(side.program.stream for side in join.sides)
         below = tuple(name for stream in streams for name in self.ends[stream])
-        join = self.add(JoinGroups(f"join {query}", below, FINISHING, joining.pairing))
-        left = JoinLeftovers(f"leftovers {query}", (join,), LEFTOVERS, joining.rest)
-        self.ends |= {rest_name(query, side): (join,) for side in (0, 1)}
-        self.ends[query] = (self.add(left),)
+        joined = self.add(JoinGroups(f"join {join.query}", below, FINISHING, join))
+        name = f"leftovers {join.query}"
+        left = JoinLeftovers(name, (joined,), LEFTOVERS, join.of_leftovers)
+        self.ends[join.query] = (self.add(left),)
 
     # ---- Spark
 
     def relations(self) -> None:
         """The streams that no task finishes, and that an output or another such stream reads."""
         finished = self.job.deliveries.fields
-        read = {output.stream for output in self.job.outputs}
-        listed: list[StreamStage] = []
-        for stage in reversed(self.job.streams):
-            if stage.name in read and stage.name not in finished:
-                listed.append(stage)
-                read |= {one.stream for one in reads(stage.rel)}
-        for stage in reversed(listed):
-            self.relation(stage)
+        others = {name: rel for name, rel in self.job.streams.items() if name not in finished}
+        for stream, rel in needed(replace(self.job, streams=others), finished).items():
+            scanned = (i for one in walk(rel) if isinstance(one, Scan) for i in one.interfaces)
+            # A low-level stream may come from tasks, and for other sources from Spark.
+            read = (*scanned, *(one.stream for one in reads(rel)), stream)
+            below = dict.fromkeys(end for name in read for end in self.ends.get(name, ()))
+            self.compute(stream, rel, tuple(below), stream in self.job.kept)
 
-    def relation(self, stage: StreamStage) -> None:
-        scanned = (i for rel in walk(stage.rel) if isinstance(rel, Scan) for i in rel.interfaces)
-        streams = (read.stream for read in reads(stage.rel))
-        # A low-level stream may come from tasks, and for other sources from Spark.
-        read = (*scanned, *streams, stage.name)
-        below = dict.fromkeys(end for name in read for end in self.ends.get(name, ()))
-        name = f"relation {stage.name}"
-        computed = ComputeRelation(name, tuple(below), IN_SPARK, stage.rel, stage.keep)
-        self.ends[stage.name] = (self.add(computed),)
+    def compute(self, stream: str, rel: Rel, below: tuple[str, ...], kept: bool) -> None:
+        made = ComputeRelation(f"relation {stream}", below, IN_SPARK, rel, kept)
+        self.ends[stream] = (self.add(made),)
 
     def written(self) -> None:
         direct, joined = self.job.deliveries.direct, self.job.deliveries.joined

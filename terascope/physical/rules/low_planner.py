@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from terascope.analysis.costs import Costs
-from terascope.analysis.order import Ordered, expression_slope
+from terascope.analysis.slopes import Ordered, expression_slope
 from terascope.config import Config
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
-from terascope.connectors.registry import Interface
 from terascope.functions.base import Scalar, Slope, Trend
 from terascope.functions.roles import FloorDivision, SlicePart
 from terascope.functions.slices import parse_slices
 from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.merge.groups import GroupFields
+from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import (
     LowAggregate,
     LowPlan,
@@ -73,22 +73,14 @@ class Prefilter:
         return cheap and not payload and not can_overflow(condition)
 
 
-def low_plan(
-    streams: Sequence[Stream],
-    interfaces: Sequence[Interface],
-    columns: tuple[Column, ...],
-    splits: Sequence[Split],
-    config: Config,
-) -> LowPlan:
+def low_plan(streams: Sequence[Stream], read: SourceRead, config: Config) -> LowPlan:
     """The plan of one read. `streams`: the low-level streams that scan one of its interfaces."""
     prefilter = Prefilter(costs_of(config))
-    names = [i.name for i in interfaces]
-    made = [low_query(stream, names, columns, prefilter) for stream in streams]
+    made = [low_query(stream, read, prefilter) for stream in streams]
     share = table_share(made, config)
-    queries = tuple(with_table(query, splits, config, share) for query in made)
-    return LowPlan(
-        columns, tuple(prefilter.predicates), queries, config.memory_bytes, config.compiled
-    )
+    queries = tuple(with_table(query, read.splits, config, share) for query in made)
+    predicates = tuple(prefilter.predicates)
+    return LowPlan(read.columns, predicates, queries, config.memory_bytes, config.compiled)
 
 
 def table_share(queries: Sequence[LowQuery], config: Config) -> int:
@@ -121,8 +113,7 @@ def has_many_epochs(query: LowAggregate, splits: Sequence[Split]) -> bool:
 
 def epoch_step(query: LowAggregate) -> float:
     """The mean difference between two successive epochs."""
-    assert query.epoch is not None
-    match query.keys[query.epoch][1]:
+    match query.epoch_expr:
         case Call(Scalar(role=SlicePart("start")), (_, Lit(value=str(text)))):
             vector = parse_slices(text)
             return vector.period / len(vector.lengths)
@@ -131,16 +122,24 @@ def epoch_step(query: LowAggregate) -> float:
 
 def low_groups(rel: Aggregate) -> GroupFields:
     """The groups of a low-level aggregation as the high level reads them."""
-    scan, _ = source_of(rel.source)
     slots = [slot_of(name, agg, {}) for name, agg in rel.aggs]
-    epoch = epoch_key(scan, [expr for _, expr in rel.keys])
+    epoch = epoch_key(scanned(rel), [expr for _, expr in rel.keys])
     return group_fields((Field(name, expr.type) for name, expr in rel.keys), slots, epoch)
 
 
+def scan_use(rel: Rel) -> tuple[Scan, Expr]:
+    """The scan of a low-level stream, and the predicate of the filter on it."""
+    match rel.source if isinstance(rel, Project | Aggregate) else None:
+        case Scan() as scan:
+            return scan, TRUE
+        case Filter(source=Scan() as scan, predicate=predicate):
+            return scan, predicate
+        case _:
+            raise PlanMistake("a low-level stream is a projection or an aggregation of a source")
+
+
 def scanned(rel: Rel) -> Scan:
-    if isinstance(rel, Project | Aggregate):
-        return source_of(rel.source)[0]
-    raise PlanMistake("a low-level stream is a projection or an aggregation")
+    return scan_use(rel)[0]
 
 
 MOST_LENGTHS: Final = 12
@@ -152,7 +151,7 @@ def common_edge(streams: Sequence[Rel]) -> Edge | None:
     steps: dict[str, list[int]] = {}
     for rel in streams:
         if isinstance(rel, Aggregate):
-            scan, _ = source_of(rel.source)
+            scan = scanned(rel)
             place = epoch_key(scan, [expr for _, expr in rel.keys])
             found = None if place is None else divided(rel.keys[place][1], scan)
             if found is not None:
@@ -185,14 +184,11 @@ def divided(expr: Expr, scan: Scan) -> tuple[str, int] | None:
 # ---- queries -------------------------------------------------------------------------------------
 
 
-def low_query(
-    stream: Stream, names: Sequence[str], columns: tuple[Column, ...], prefilter: Prefilter
-) -> LowQuery:
+def low_query(stream: Stream, read: SourceRead, prefilter: Prefilter) -> LowQuery:
     rel = stream.rel
-    if not isinstance(rel, Project | Aggregate):
-        raise PlanMistake(f"{stream.name} is no low-level stream")
-    scan, predicate = source_of(rel.source)
-    below = connector_columns(scan, names, columns)
+    scan, predicate = scan_use(rel)
+    names = [interface.name for interface in read.interfaces]
+    below = connector_columns(scan, names, read.columns)
     conditions = membership(scan, names)
     if predicate != TRUE:
         conditions += [substitute(c, below) for c in conjuncts(predicate)]
@@ -200,20 +196,11 @@ def low_query(
     if isinstance(rel, Project):
         items = tuple((name, substitute(expr, below)) for name, expr in rel.items)
         return LowSelect(stream.name, scan.interfaces, signature, rest, items)
+    assert isinstance(rel, Aggregate)
     keys = tuple((name, substitute(expr, below)) for name, expr in rel.keys)
     slots = tuple(slot_of(name, agg, below) for name, agg in rel.aggs)
     epoch = epoch_key(scan, [expr for _, expr in rel.keys])
     return LowAggregate(stream.name, scan.interfaces, signature, rest, keys, epoch, slots)
-
-
-def source_of(rel: Rel) -> tuple[Scan, Expr]:
-    match rel:
-        case Scan():
-            return rel, TRUE
-        case Filter(source=Scan() as scan, predicate=predicate):
-            return scan, predicate
-        case _:
-            raise PlanMistake("a low-level stream reads a source")
 
 
 def connector_columns(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from terascope.analysis.order import Orders, emitted_orders, falls, plan_orders, sequence
+from terascope.analysis.order import emitted_orders, falls, plan_orders, sequence
+from terascope.analysis.slopes import Orders
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Output
 from terascope.physical.row_pipeline import KeptOrder

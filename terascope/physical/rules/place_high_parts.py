@@ -12,9 +12,8 @@ from dataclasses import replace
 from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.optimize.driver import apply_below
 from terascope.physical.draft import JobDraft
-from terascope.physical.rules.merged_groups import assume_merged, merged_jointly, tidy
+from terascope.physical.rules.merged_groups import Assembly, assume_merged, merged_jointly, tidy
 from terascope.physical.rules.share_tables import low_output
-from terascope.physical.rules.window_assembly import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.rel import Aggregate, Read, Rel
 
@@ -23,14 +22,14 @@ def place_high_parts(draft: JobDraft) -> JobDraft:
     """Before: Aggregate by a: sum(cnt) (Read low)      After: Project a, cnt (Read low)"""
     rels = {stream.name: stream.rel for stream in draft.whole}
     if not draft.is_native:
-        return replace(draft, above=rels, trees=rels)
+        return replace(draft, streams=rels, trees=rels)
     high, assembly, merged = merged_above(draft)
     both = [low_output(stream) for stream in draft.hosted if stream.name in draft.in_spark]
     low = (
         *(replace(o, merged_above=o.name in merged) for o in (*draft.low, *both)),
         *assembly.made.values(),
     )
-    return replace(draft, above=high, low=low, trees=rels | assembly.trees)
+    return replace(draft, streams=high, low=low, trees=rels | assembly.trees)
 
 
 def merged_above(draft: JobDraft) -> tuple[dict[str, Rel], Assembly, frozenset[str]]:
@@ -44,7 +43,7 @@ def merged_above(draft: JobDraft) -> tuple[dict[str, Rel], Assembly, frozenset[s
     keys = {name: key for name, key in draft.split.low_keys.items() if name not in partial}
     high, assembly = over_groups(draft, keys)
     merged = merged_jointly(high.values())
-    if merged & keys.keys():  # then all who read such a stream merge its groups
+    if merged & keys.keys():  # then all readers of such a stream merge its groups
         left = {name: key for name, key in keys.items() if name not in merged}
         high, assembly = over_groups(draft, left)
     return high, assembly, merged

@@ -17,10 +17,10 @@ from terascope.diagnostic import SourceError
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
-from terascope.physical.rules.low_planner import common_edge, membership
+from terascope.physical.rules.low_planner import common_edge, membership, scan_use
 from terascope.plan.build import TRUE, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, conjuncts, substitute
-from terascope.plan.rel import Filter, Rel, Scan, inputs
+from terascope.plan.rel import Scan
 from terascope.types import Type
 
 PACKETS = "packets"
@@ -33,41 +33,19 @@ ScanUse = tuple[Scan, Expr]
 
 def read_sources(draft: JobDraft) -> JobDraft:
     """Before: scans in many streams      After: one read for each source."""
-    uses = [use for stream in draft.whole for use in scan_uses(stream.rel)]
+    uses = [scan_use(stream.rel) for stream in draft.split.low]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})
     bound = [draft.interfaces[n] for n in names]
     packets = [i for i in bound if i.is_packets]
     groups = [(PACKETS, packets)] if packets else []
     groups += [(i.name, [i]) for i in bound if not i.is_packets]
-    edge = common_edge([stream.rel for stream in draft.low_streams])
-    found = []
-    for name, members in groups:
-        splits = None
-        if draft.split_bytes is not None:
-            splits = versioned(draft.splits_of(members, edge, draft.split_bytes))
-        found.append(source_read(name, members, uses, splits, edge, draft.arrival_ns))
+    edge = common_edge([stream.rel for stream in draft.split.low])
+    found = [source_read(name, members, uses, edge, draft) for name, members in groups]
     return replace(draft, reads=tuple(found))
 
 
-def scan_uses(rel: Rel, predicate: Expr = TRUE) -> Iterator[ScanUse]:
-    """Every scan of a relation, with the filter directly above it."""
-    match rel:
-        case Scan():
-            yield rel, predicate
-        case Filter(source=Scan() as scan, predicate=own):
-            yield scan, own
-        case _:
-            for part in inputs(rel):
-                yield from scan_uses(part)
-
-
 def source_read(
-    name: str,
-    members: list[Interface],
-    uses: list[ScanUse],
-    splits: list[Split] | None,
-    edge: Edge | None,
-    arrival_ns: int,
+    name: str, members: list[Interface], uses: list[ScanUse], edge: Edge | None, draft: JobDraft
 ) -> SourceRead:
     ours = {m.name for m in members}
     relevant = [(scan, p) for scan, p in uses if ours & set(scan.interfaces)]
@@ -80,17 +58,20 @@ def source_read(
         if ours - set(scan.interfaces):
             add_column(columns, Column(INTERFACE, Type.STRING), name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
+    splits: list[Split] = []
+    if draft.split_bytes is not None:
+        splits = versioned(draft.splits_of(members, edge, draft.split_bytes))
     return SourceRead(
         name,
         tuple(members),
         tuple(columns.values()),
         # Tuples that no query takes still move the clocks; Spark has them anyway.
         source_predicate(relevant, ours) if members[0].hosts_low_level else None,
-        tuple(arrived(splits or (), columns.values(), arrival_ns)),
+        tuple(arrived(splits, columns.values(), draft.arrival_ns)),
         tuple(sorted(clocks)),
-        () if splits is None else tuple(notes(members)),
+        () if draft.is_live else tuple(notes(members)),
         edge=edge,
-        arrival_ns=arrival_ns if any(map(is_arrival, columns)) else 0,
+        arrival_ns=draft.arrival_ns if any(map(is_arrival, columns)) else 0,
     )
 
 

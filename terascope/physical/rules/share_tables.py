@@ -21,8 +21,8 @@ from typing import Final, TypeAlias, TypeVar
 from terascope.functions.slots import COUNT
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.draft import JobDraft
-from terascope.physical.job import LowOutput, SourceRead
-from terascope.physical.low_plan import AdmissionPredicate, LowAggregate, Queries, Slot
+from terascope.physical.job import SourceRead
+from terascope.physical.low_plan import AdmissionPredicate, LowAggregate, LowOutput, Queries, Slot
 from terascope.physical.rules.low_planner import low_groups
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.build import call
@@ -96,25 +96,27 @@ class Table:
     """The table of one stream and of the streams that join it."""
 
     output: LowOutput
-    queries: Queries
-    members: dict[str, tuple[LowOutput, Queries]] = field(default_factory=dict)
+    members: dict[str, Queries]
+    """By stream: its aggregation, in each read."""
     too_many: int = MOST_SLOTS + 1
     """The number of further slots for which there was no room."""
+    size: float = 0.0
+    """The most tuples that a member takes."""
 
-    def add(self, output: LowOutput, queries: Queries) -> None:
-        self.members[output.name] = output, queries
+    @property
+    def queries(self) -> Queries:
+        return self.members[self.output.name]
 
-    def with_member(self, output: LowOutput, queries: Queries) -> Table:
-        return replace(self, members={**self.members, output.name: (output, queries)})
-
-    def has_room(self) -> bool:
-        most = sum(len(any_of(queries).slots) + 1 for _, queries in self.members.values())
-        return most <= MOST_SLOTS or len(self.slots) <= MOST_SLOTS
+    def has_room(self, name: str, queries: Queries) -> bool:
+        """Whether the slots of another member fit into the table."""
+        made = replace(self, members={**self.members, name: queries})
+        most = sum(len(any_of(member).slots) + 1 for member in made.members.values())
+        return most <= MOST_SLOTS or len(made.slots) <= MOST_SLOTS
 
     @cached_property
     def entries(self) -> dict[str, AdmissionPredicate]:
         """The admission predicate in each read, when all members have joined the table."""
-        members = [queries for _, queries in self.members.values()]
+        members = self.members.values()
         return {read: AdmissionPredicate.of([m[read] for m in members]) for read in self.queries}
 
     @cached_property
@@ -134,7 +136,7 @@ class Table:
 
     def wanted(self, member: str) -> list[tuple[str, dict[str, Slot]]]:
         """The slots of a member: its own and, if it needs one, the count that marks its groups."""
-        _, queries = self.members[member]
+        queries = self.members[member]
         wheres = {read: self.entries[read].where(query) for read, query in queries.items()}
         found = [
             (slot.name, {r: replace(q.slots[i], where=wheres[r]) for r, q in queries.items()})
@@ -150,14 +152,7 @@ class Table:
 
     def shared_query(self, query: LowAggregate, read: str) -> LowAggregate:
         """The aggregation that has the table."""
-        entry = self.entries[read]
-        return replace(
-            query,
-            slots=self.shared_slots(read),
-            signature=entry.signature,
-            rest=entry.rest,
-            anyof=entry.anyof,
-        )
+        return self.entries[read].admitting(query, self.shared_slots(read))
 
     @cached_property
     def shared_output(self) -> LowOutput:
@@ -165,8 +160,7 @@ class Table:
 
     def view(self, member: str) -> Project:
         """The table as one of its members reads it."""
-        _, queries = self.members[member]
-        query = any_of(queries)
+        query = any_of(self.members[member])
         keys = {expr: name for name, expr in reversed(any_of(self.queries).keys)}
         items: list[Named] = [(name, Col(keys[expr], expr.type)) for name, expr in query.keys]
         source: Rel = Read(self.output.name, self.shared_output.fields)
@@ -186,8 +180,8 @@ def any_of(by_read: Mapping[str, Some]) -> Some:
 
 
 def kept_in(slots: Mapping[str, Slot]) -> object:
-    """The state that a slot keeps, whatever its name."""
-    return tuple((slot.kind, slot.argument, slot.where) for slot in slots.values())
+    """The state that a slot keeps in each read, whatever its name."""
+    return tuple(slot.state for slot in slots.values())
 
 
 def free_name(name: str, used: set[str]) -> str:
@@ -206,26 +200,22 @@ class Rivals:
     tables: list[Table] = field(default_factory=list)
     _by_tuples: dict[object, Table] = field(default_factory=dict)
     """The last table with a member of these tuples."""
-    _sizes: dict[str, float] = field(default_factory=dict)
 
     def home(self, output: LowOutput, queries: Queries) -> Table:
         """The table of an aggregation with the same tuples, else the first table that it may join,
         else a new one.
         """
-        alike = self._by_tuples.get(tuples_of(queries))
-        found: Table | None = None
-        if alike is not None and alike.with_member(output, queries).has_room():
-            found = alike
-        else:
+        name = output.name
+        found = alike = self._by_tuples.get(tuples_of(queries))
+        if alike is None or not alike.has_room(name, queries):
             open_ = (t for t in self.nearest(len(any_of(queries).slots)) if t is not alike)
-            found = next((t for t in open_ if self.joins(t, output, queries)), None)
+            found = next((t for t in open_ if self.joins(t, name, queries)), None)
         if found is None:
-            found = Table(output, queries)
+            found = Table(output, {})
             self.tables.append(found)
-        found.add(output, queries)
+        found.members[name] = queries
+        found.size = max(found.size, self.size(queries))
         self._by_tuples[tuples_of(queries)] = found
-        known = self._sizes.get(found.output.name, 0.0)
-        self._sizes[found.output.name] = max(known, self.size(queries))
         return found
 
     def nearest(self, slots: int) -> list[Table]:
@@ -233,14 +223,14 @@ class Rivals:
         some = [table for table in self.tables if slots < table.too_many]
         if len(some) <= MOST_RIVALS:
             return some
-        order = sorted(range(len(some)), key=lambda i: -self._sizes[some[i].output.name])
+        order = sorted(range(len(some)), key=lambda i: -some[i].size)
         return [some[i] for i in sorted(order[:MOST_RIVALS])]
 
-    def joins(self, table: Table, output: LowOutput, queries: Queries) -> bool:
+    def joins(self, table: Table, name: str, queries: Queries) -> bool:
         """Whether an aggregation joins a table of other tuples."""
-        if not self.pays_to_share([*(known for _, known in table.members.values()), queries]):
+        if not self.pays_to_share([*table.members.values(), queries]):
             return False
-        if table.with_member(output, queries).has_room():
+        if table.has_room(name, queries):
             return True
         table.too_many = min(table.too_many, len(any_of(queries).slots))
         return False
@@ -261,7 +251,7 @@ def aggregations(reads: Sequence[SourceRead]) -> dict[str, dict[str, LowAggregat
     """By low-level stream its aggregation, in each read that has it."""
     found: dict[str, dict[str, LowAggregate]] = {}
     for read in reads:
-        for query in () if read.low is None else read.low.aggregations:
+        for query in read.aggregations:
             found.setdefault(query.name, {})[read.name] = query
     return found
 
@@ -279,7 +269,7 @@ def keys_of(queries: Queries) -> object:
             q.interfaces,
             frozenset(expr for _, expr in q.keys),
             len(q.keys),
-            None if q.epoch is None else q.keys[q.epoch][1],
+            q.epoch_expr,
         )
         for name, q in queries.items()
     )

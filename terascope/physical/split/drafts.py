@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from terascope.physical.split.host import LowSafety
 from terascope.plan.build import conjunction
 from terascope.plan.expr import AggCall, Col, Expr, columns_of, transform
 from terascope.plan.rel import (
@@ -26,8 +27,6 @@ from terascope.plan.rel import (
     aggregation_fields,
 )
 from terascope.plan.show import show_expr
-
-LowKind: TypeAlias = Literal["selection", "aggregation"]
 
 
 @dataclass
@@ -151,6 +150,7 @@ class Drafts:
     """All low-level streams of a query set."""
 
     names: Names
+    judge: LowSafety
     live: bool = False
     """Whether the set runs as a stream: its queries may change while groups are stored."""
     made: list[LowDraft] = field(default_factory=list)
@@ -164,7 +164,6 @@ class Drafts:
         conditions: Iterable[Expr],
         keys: Iterable[Expr] | None = None,
         calls: Iterable[AggCall] = (),
-        most_slots: int = 0,
     ) -> LowDraft:
         """The selection of these tuples or, with keys, the aggregation of them that has room for
         the sub-aggregates; it is made when there is none yet.
@@ -173,7 +172,7 @@ class Drafts:
         grouped = None if keys is None else frozenset(keys)
         alike = self._alike.setdefault((scan_key(scan), frozenset(wanted), grouped), [])
         for draft in alike:
-            if len(draft.aggs.keys() | needed) <= most_slots and draft.join(scan):
+            if len(draft.aggs.keys() | needed) <= self.judge.host.most_slots and draft.join(scan):
                 return draft
         name = self.names.take(f"{query}_low")
         live_keys = self.live and grouped is not None

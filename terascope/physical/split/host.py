@@ -2,22 +2,39 @@
 
 In: nothing. Out: `Host`s, declared as data: a plain decoder that only delivers columns, the
 compiled host that runs the kernels, a capture filter that compares header fields with constants.
-Splitting reads the profile, never a function's name.
+Splitting reads the profile, never a function's name: `LowSafety` decides by it, and by costs, which
+expressions may move next to the source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from terascope.analysis.costs import Costs
 from terascope.functions import roles
+from terascope.functions.base import Value
 from terascope.kernels.tables.slots import MOST_SLOTS
-from terascope.plan.expr import Call, Case, Cast, Col, Expr, children, is_constant
+from terascope.physical.split.selection import Selection
+from terascope.plan.expr import (
+    AggCall,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    Param,
+    children,
+    is_constant,
+    transform,
+    walk,
+)
 from terascope.types import INTEGERS, Type
 
 Refusal: TypeAlias = Callable[[Expr], str | None]
-"""Why somebody cannot evaluate an expression; None when they can."""
+"""The reason why an evaluator cannot compute an expression; None when it can."""
 
 EVERYTHING: Final = frozenset(Type)
 NUMBERS: Final = INTEGERS | {Type.FLOAT, Type.WIDE}
@@ -135,3 +152,71 @@ CAPTURE_FILTER: Final = Host(
 HOSTS: Final[Mapping[str, Host]] = {
     host.name: host for host in (PLAIN_DECODER, COMPILED_HOST, CAPTURE_FILTER)
 }
+
+
+@dataclass(frozen=True)
+class LowSafety:
+    """Decides which expressions may move into the low part: gives a reason against it, or None."""
+
+    host: Host
+    costs: Costs
+    values: Mapping[str, Value]
+    """The values of parameters; a parameter without a value stays a parameter."""
+
+    def with_value(self, expr: Expr) -> Expr:
+        if not self.values:
+            return expr
+
+        def bound(e: Expr) -> Expr:
+            value = self.values.get(e.name) if isinstance(e, Param) else None
+            return e if value is None or not isinstance(e, Param) else Lit(value, e.type, e.name)
+
+        return transform(expr, bound)
+
+    def with_values(self, chosen: Selection) -> Selection:
+        if not self.values:
+            return chosen
+        conditions = tuple(map(self.with_value, chosen.conditions))
+        items = tuple((name, self.with_value(expr)) for name, expr in chosen.items)
+        return replace(chosen, conditions=conditions, items=items)
+
+    def unsafe(self, expr: Expr, unable: str = "") -> str | None:
+        """The reason why an expression must stay above the source; None when it is low-level safe.
+        `unable`: what the host cannot do with any such expression. Whether its evaluator has a form
+        for the expression is asked last.
+        """
+        for part in walk(expr):
+            if isinstance(part, Call) and part.function.user_defined:
+                return f"{part.function.name} is a user's Python function"
+        refused = f"host {self.host.name} {unable}" if unable else self.host.refuses(expr)
+        if refused is not None:
+            return refused
+        cost, budget = self.costs.of(expr), self.costs.budget_ns
+        if cost > budget:
+            return f"costs {cost:.0f} ns, over the budget of {budget:.0f} ns"
+        return self.host.knows(expr)
+
+    def condition(self, expr: Expr) -> str | None:
+        return self.unsafe(expr, "" if self.host.filters else "evaluates no predicates")
+
+    def column(self, expr: Expr) -> str | None:
+        return self.unsafe(expr, "" if self.host.computes else "computes no columns")
+
+    def key(self, expr: Expr) -> str | None:
+        if expr.type not in self.host.key_types:
+            return f"host {self.host.name} does not group by {expr.type.label}"
+        return self.unsafe(expr)
+
+    def sub_aggregate(self, call: AggCall) -> str | None:
+        if not call.function.cheap:
+            return f"aggregate {call.function.name} is not for the low level"
+        if call.type not in self.host.value_types:
+            return f"host {self.host.name} holds no {call.type.label} in a group"
+        return next(filter(None, map(self.unsafe, call.args)), None)
+
+    def is_safe(self, chosen: Selection) -> bool:
+        """Whether a whole selection can run next to the source."""
+        computed = [e for _, e in chosen.items if not isinstance(e, Col) and not is_constant(e)]
+        return all(self.condition(c) is None for c in chosen.conditions) and all(
+            self.column(e) is None for e in computed
+        )

@@ -24,7 +24,6 @@ from terascope.sharing.slices import Periodic, paired
 from terascope.sharing.windows import (
     Mode,
     TupleTraffic,
-    WindowClusters,
     assumed,
     is_tumbling,
     share,
@@ -73,26 +72,24 @@ class Slicing:
     mode: Mode = "cost"
     tumbling_apart: bool = False
     """Whether tumbling windows share no slices, because no sample shows whether it pays."""
-    asked: dict[SliceFamily, set[Periodic]] = field(default_factory=dict)
+    asked: dict[SliceFamily, dict[Periodic, list[str]]] = field(default_factory=dict)
+    """By family and window: the queries that request it."""
     scans: dict[SliceFamily, Scan] = field(default_factory=dict)
-    decided: dict[SliceFamily, WindowClusters] | None = None
-    queries: dict[tuple[SliceFamily, Periodic], list[str]] = field(default_factory=dict)
     in_force: InForce | None = None
     compositions: dict[SliceFamily, Composition] = field(default_factory=dict)
-    """As `decided`, with the retired clusters."""
+    """The decision, for each family; empty until all windows were requested."""
 
     def ask(self, query: str, windowed: Windowed, family: SliceFamily) -> SliceVector | None:
         """The slices of a window; None for a tumbling window that should have a key of its own."""
         if self.tumbling_apart and is_tumbling(windowed.periodic):
             return None
         window = windowed.periodic
-        if self.decided is None:
-            self.asked.setdefault(family, set()).add(window)
+        if not self.compositions:
+            self.asked.setdefault(family, {}).setdefault(window, []).append(query)
             self.scans[family] = windowed.chosen.scan
-            self.queries.setdefault((family, window), []).append(query)
             return slices_alone(window)
-        shared = self.decided.get(family)
-        cluster = None if shared is None else shared.of.get(window)
+        composition = self.compositions.get(family)
+        cluster = None if composition is None else composition.shared.of.get(window)
         if cluster is None:  # only of queries that were refused
             return slices_alone(window)
         return None if cluster.own else cluster.vector
@@ -109,15 +106,14 @@ class Slicing:
         """Exclude a window whose aggregates cannot be computed from slices: its query reads tuples,
         and it does not make the slices of other windows finer.
         """
-        window = windowed.periodic
-        asking = self.queries.get((family, window), [])
-        if self.decided is not None or query not in asking:
+        asked = self.asked.get(family, {})
+        queries = asked.get(windowed.periodic, [])
+        if self.compositions or query not in queries:
             return
-        asking.remove(query)
-        if not asking:
-            del self.queries[family, window]
-            self.asked[family].discard(window)
-        if not self.asked[family]:
+        queries.remove(query)
+        if not queries:
+            del asked[windowed.periodic]
+        if not asked:
             del self.asked[family]
 
     @property
@@ -142,7 +138,6 @@ class Slicing:
             or first_composition(share(windows, self.traffic_of(family), mode=self.mode))
             for family, windows in self.asked.items()
         }
-        self.decided = {family: made.shared for family, made in self.compositions.items()}
 
     @property
     def shares_nothing(self) -> bool:
@@ -157,14 +152,16 @@ class Slicing:
 
     def knowing(self, traffic: Known) -> Slicing:
         """The same windows, decided again with the present knowledge."""
-        made = replace(self, traffic=traffic, decided=None, compositions={})
+        made = replace(self, traffic=traffic, compositions={})
         made.decide()
         return made
 
     def decides_as(self, other: Slicing) -> bool:
         """Whether all windows have the same slices."""
-        mine, theirs = self.decided or {}, other.decided or {}
-        return all(mine[family].of == theirs[family].of for family in mine)
+        theirs = other.compositions
+        return all(
+            made.shared.of == theirs[family].shared.of for family, made in self.compositions.items()
+        )
 
     def traffic_of(self, family: SliceFamily) -> TupleTraffic:
         known = None if self.traffic is None else self.traffic(family)

@@ -3,104 +3,40 @@
 In: an aggregation over a selection of one scan. Out: its high part (the low part is a draft), or
 `NotSplit` with all reasons against a split. These are the data cube's sub- and superaggregates, as
 in dissertation 3.4.1: the low level emits partial groups, any number of one group.
+
+An aggregate declares how it splits (terascope.functions.base); here its terms become expressions. A
+call over the set of different values (DISTINCT) has no sub-aggregate: its arguments become keys of
+the low-level groups, and the call itself stays above.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
 
-from terascope.analysis.costs import Costs
-from terascope.functions.base import FIRST, Value
+from terascope.functions.base import (
+    FIRST,
+    AggregateFunction,
+    AggregatePart,
+    Slope,
+    Term,
+    Trend,
+    Value,
+)
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts, LowDraft, Names
-from terascope.physical.split.host import Host
+from terascope.physical.split.host import LowSafety
 from terascope.physical.split.selection import Selection
-from terascope.physical.split.sub_aggregates import (
-    SplitCall,
-    depends_on_set,
-    fewest,
-    follows,
-    merged_again,
-    split_call,
-    unscaled,
-)
-from terascope.plan.expr import AggCall, Call, Col, Expr, Lit, Param, is_constant, transform, walk
+from terascope.plan.build import call as build_call
+from terascope.plan.build import term_expr
+from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, children, is_constant, rebuild
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
 Reason = tuple[str, str]
 """The text of a part of the query, and the reason why it stays in the high part."""
-
-
-@dataclass(frozen=True)
-class LowSafety:
-    """Decides which expressions may move into the low part. Answers are reasons against it, or
-    None.
-    """
-
-    host: Host
-    costs: Costs
-    values: Mapping[str, Value]
-    """The values of parameters; a parameter without a value stays a parameter."""
-
-    def with_value(self, expr: Expr) -> Expr:
-        if not self.values:
-            return expr
-
-        def bound(e: Expr) -> Expr:
-            value = self.values.get(e.name) if isinstance(e, Param) else None
-            return e if value is None or not isinstance(e, Param) else Lit(value, e.type, e.name)
-
-        return transform(expr, bound)
-
-    def with_values(self, chosen: Selection) -> Selection:
-        if not self.values:
-            return chosen
-        conditions = tuple(map(self.with_value, chosen.conditions))
-        items = tuple((name, self.with_value(expr)) for name, expr in chosen.items)
-        return replace(chosen, conditions=conditions, items=items)
-
-    def unsafe(self, expr: Expr, unable: str = "") -> str | None:
-        """Why an expression must stay above the source; None when it is low-level safe. `unable`:
-        what the host cannot do with any such expression. What its evaluator has no form for is only
-        of interest when the expression would be worth it.
-        """
-        for part in walk(expr):
-            if isinstance(part, Call) and part.function.user_defined:
-                return f"{part.function.name} is a user's Python function"
-        refused = f"host {self.host.name} {unable}" if unable else self.host.refuses(expr)
-        if refused is not None:
-            return refused
-        cost, budget = self.costs.of(expr), self.costs.budget_ns
-        if cost > budget:
-            return f"costs {cost:.0f} ns, over the budget of {budget:.0f} ns"
-        return self.host.knows(expr)
-
-    def condition(self, expr: Expr) -> str | None:
-        return self.unsafe(expr, "" if self.host.filters else "evaluates no predicates")
-
-    def column(self, expr: Expr) -> str | None:
-        return self.unsafe(expr, "" if self.host.computes else "computes no columns")
-
-    def key(self, expr: Expr) -> str | None:
-        if expr.type not in self.host.key_types:
-            return f"host {self.host.name} does not group by {expr.type.label}"
-        return self.unsafe(expr)
-
-    def sub_aggregate(self, call: AggCall) -> str | None:
-        if not call.function.cheap:
-            return f"aggregate {call.function.name} is not for the low level"
-        if call.type not in self.host.value_types:
-            return f"host {self.host.name} holds no {call.type.label} in a group"
-        return next(filter(None, map(self.unsafe, call.args)), None)
-
-    def is_safe(self, chosen: Selection) -> bool:
-        """Whether a whole selection can run next to the source."""
-        computed = [e for _, e in chosen.items if not isinstance(e, Col) and not is_constant(e)]
-        return all(self.condition(c) is None for c in chosen.conditions) and all(
-            self.column(e) is None for e in computed
-        )
 
 
 class NotSplit(Exception):
@@ -111,22 +47,16 @@ class NotSplit(Exception):
         self.reasons = reasons
 
 
-def split_aggregation(
-    query: str,
-    rel: Aggregate,
-    chosen: Selection,
-    judge: LowSafety,
-    drafts: Drafts,
-    live: bool = False,
-) -> Rel:
+def split_aggregation(query: str, rel: Aggregate, chosen: Selection, drafts: Drafts) -> Rel:
     """The high part of an aggregation whose sub-aggregates move into the low part. Sub-aggregates
     of a live source must close by epochs.
 
     Raises:
         NotSplit: there are reasons against it.
     """
-    keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
-    made = sub_aggregation(query, rel, keys, chosen, judge, drafts, live)
+    bound = drafts.judge.with_value
+    keys = tuple((name, bound(chosen.over_scan(expr))) for name, expr in rel.keys)
+    made = sub_aggregation(query, rel, keys, chosen, drafts)
     high_keys = tuple((name, follows(expr, made.columns) or expr) for name, expr in keys)
     return super_aggregation(rel, made.draft.read, high_keys, made)
 
@@ -152,9 +82,7 @@ def sub_aggregation(
     rel: Aggregate,
     keys: tuple[Named, ...],
     chosen: Selection,
-    judge: LowSafety,
     drafts: Drafts,
-    live: bool,
     finer: bool = False,
 ) -> SubAggregation:
     """The sub-aggregates of an aggregation by some keys over the scan. `finer`: several low-level
@@ -163,7 +91,7 @@ def sub_aggregation(
     Raises:
         NotSplit: there are reasons against it.
     """
-    text = f"GROUP BY {show_named(rel.keys)}"
+    text, judge = f"GROUP BY {show_named(rel.keys)}", drafts.judge
     if not judge.host.aggregates:
         raise NotSplit((text, f"host {judge.host.name} does not aggregate"))
     calls = [over_scan(call, chosen, judge) for _, call in rel.aggs]
@@ -172,7 +100,7 @@ def sub_aggregation(
     several = finer or rel.sets is not None or set(groups) != set(own)
     splits = [split_call(call, several) for call in calls]
     reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
-    if live and epoch_key(chosen.scan, groups) is None:
+    if drafts.live and epoch_key(chosen.scan, groups) is None:
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
     made = [split for split in splits if isinstance(split, SplitCall)]
     subs = [call for split in made for sub in split.subs for call in sub.calls]
@@ -181,9 +109,7 @@ def sub_aggregation(
         reasons = ((text, why),)
     if reasons:
         raise NotSplit(*reasons)
-    draft = drafts.stream(
-        query, chosen.scan, chosen.conditions, groups, subs, judge.host.most_slots
-    )
+    draft = drafts.stream(query, chosen.scan, chosen.conditions, groups, subs)
     columns = {expr: draft.column(expr, key_name(expr, keys)) for expr in groups}
     for sub in subs:
         draft.sub_aggregate(sub)
@@ -230,10 +156,7 @@ def against(
 
 
 def super_aggregation(
-    rel: Aggregate,
-    source: Rel,
-    high_keys: tuple[Named, ...],
-    low: SubAggregation,
+    rel: Aggregate, source: Rel, high_keys: tuple[Named, ...], low: SubAggregation
 ) -> Rel:
     """The super-aggregates over a relation with the columns of the low-level stream, and the values
     computed from them.
@@ -260,3 +183,117 @@ def named(call: AggCall, names: Names, supers: dict[AggCall, str]) -> str:
     column = call.args[0]
     supers[call] = names.take(column.name if isinstance(column, Col) else "value")
     return supers[call]
+
+
+# ---- one aggregate call --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SubCall:
+    """Sub-aggregates over the scan, most often one, and the super-aggregate that merges them."""
+
+    calls: tuple[AggCall, ...]
+    merge: AggregateFunction
+
+    def merged(self, columns: tuple[Expr, ...]) -> AggCall:
+        """The super-aggregate over the columns of the sub-aggregates."""
+        return AggCall(self.merge, columns, self.merge.type_rule(tuple(c.type for c in columns)))
+
+
+@dataclass(frozen=True)
+class SplitCall:
+    call: AggCall
+    subs: tuple[SubCall, ...]
+    finish: Term = FIRST
+    of_nothing: Value = None
+
+    @property
+    def keyed(self) -> tuple[Expr, ...]:
+        """The arguments that become keys of the low-level groups."""
+        return self.call.args if depends_on_set(self.call) else ()
+
+    def value(self, merged: Sequence[Expr], may_be_empty: bool) -> Expr:
+        """The value of the call, from the merged parts."""
+        made = term_expr(self.finish, merged)
+        if may_be_empty and self.of_nothing is not None:
+            made = build_call("coalesce", made, Lit(self.of_nothing, made.type))
+        return made if made.type is self.call.type else Cast(made, self.call.type)
+
+
+def depends_on_set(call: AggCall) -> bool:
+    function = call.function
+    return (call.distinct or function.of_set) and not function.ordered and bool(call.args)
+
+
+def split_call(call: AggCall, finer: bool) -> SplitCall | str:
+    """Return the sub- and the super-aggregate of a call, or the reason why it does not split."""
+    function = call.function
+    if depends_on_set(call) and not function.user_defined:
+        return SplitCall(call, ())
+    types = tuple(a.type for a in call.args)
+    made = None if call.distinct or call.parameters else function.split(types, finer)
+    if made is None:
+        return f"aggregate {function.name} does not split"
+    subs = tuple(sub_call(part, call) for part in made.parts)
+    return SplitCall(call, subs, made.finish, made.of_nothing)
+
+
+def sub_call(part: AggregatePart, call: AggCall) -> SubCall:
+    calls = []
+    for sub, over in part.subs:
+        args = tuple(term_expr(term, call.args) for term in over)
+        calls.append(AggCall(sub, args, sub.type_rule(tuple(a.type for a in args))))
+    return SubCall(tuple(calls), part.merge)
+
+
+def merged_again(split: SplitCall, columns: Sequence[Expr]) -> tuple[AggCall, ...]:
+    """The calls of the high part, over the columns of the low part."""
+    if not split.subs:
+        return (replace(split.call, args=tuple(columns)),)
+    left = iter(columns)
+    return tuple(sub.merged(tuple(islice(left, len(sub.calls)))) for sub in split.subs)
+
+
+RISING = Slope(Trend.INCREASING, strict=True)
+
+
+def fewest(exprs: Iterable[Expr]) -> list[Expr]:
+    """The fewest expressions from which all given expressions follow."""
+    bases = list(dict.fromkeys(unscaled(e) for e in exprs if not is_constant(e)))
+    return [e for e in bases if follows(e, {b: b for b in bases if b != e}) is None]
+
+
+def follows(expr: Expr, known: Mapping[Expr, Expr]) -> Expr | None:
+    """The expression over known ones; None when it needs more."""
+    if expr in known:
+        return known[expr]
+    if isinstance(expr, Col):
+        return None
+    parts = [follows(part, known) for part in children(expr)]
+    found = tuple(part for part in parts if part is not None)
+    return rebuild(expr, found) if len(found) == len(parts) else None
+
+
+@lru_cache(maxsize=4096)
+def unscaled(expr: Expr) -> Expr:
+    """The expression without outer functions that keep integers different: x of 60 * x + 7."""
+    while isinstance(expr, Call) and expr.type.is_integer:
+        varying = [a for a in expr.args if not is_constant(a)]
+        if len(varying) != 1 or not varying[0].type.is_integer or not keeps_apart(expr):
+            return expr
+        expr = varying[0]
+    return expr
+
+
+def keeps_apart(call: Call) -> bool:
+    """Whether a larger argument always gives a larger, or always gives a smaller value."""
+    slopes: list[Slope] = []
+    for arg in call.args:
+        if not is_constant(arg):
+            slopes.append(RISING)
+        elif isinstance(arg, Lit) and arg.value is not None:
+            slopes.append(Slope(Trend.CONSTANT, value=arg.value))
+        else:
+            return False
+    slope = call.function.slope(slopes)
+    return slope.is_ordered and slope.strict

@@ -12,7 +12,7 @@ selection goes low.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -22,11 +22,11 @@ from terascope.optimize.rules.drop_identities import drop_identities
 from terascope.optimize.rules.merge_projects import merge_projects
 from terascope.optimize.rules.prune_columns import prune_columns
 from terascope.physical.rules.low_planner import scanned
-from terascope.physical.split.drafts import Drafts, LowKind, Names
-from terascope.physical.split.host import COMPILED_HOST, Host
+from terascope.physical.split.drafts import Drafts, Names
+from terascope.physical.split.host import COMPILED_HOST, Host, LowSafety
 from terascope.physical.split.selection import Selection, selection
 from terascope.physical.split.slicing import InForce, Slicing, family_of
-from terascope.physical.split.split_aggregation import LowSafety, NotSplit, split_aggregation
+from terascope.physical.split.split_aggregation import NotSplit, split_aggregation
 from terascope.physical.split.split_windows import other_keys, split_windowed, windowed
 from terascope.plan.build import conjunction
 from terascope.plan.expr import Col, Expr, is_constant, substitute
@@ -60,21 +60,13 @@ class KeptHigh:
 
 
 @dataclass(frozen=True)
-class LowPart:
-    """A low-level stream of a split plan: it runs next to a source."""
-
-    name: str
-    kind: LowKind
-    readers: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class SplitPlan:
     """A Plan whose queries are split into low parts and high parts."""
 
     plan: Plan
     """The plan, with low-level streams first."""
-    low: tuple[LowPart, ...]
+    low: tuple[Stream, ...]
+    """The low-level streams, which run next to the sources: selections and aggregations."""
     kept_high: tuple[KeptHigh, ...]
     host: Host
     costs: Costs
@@ -84,12 +76,15 @@ class SplitPlan:
     @property
     def low_keys(self) -> dict[str, tuple[str, ...]]:
         """The key columns of every low-level aggregation."""
-        rels = {low.name: self.plan[low.name].rel for low in self.low}
         return {
-            name: tuple(n for n, _ in rel.keys)
-            for name, rel in rels.items()
-            if isinstance(rel, Aggregate)
+            low.name: tuple(key for key, _ in low.rel.keys)
+            for low in self.low
+            if isinstance(low.rel, Aggregate)
         }
+
+    def readers(self, stream: str) -> list[str]:
+        """The streams that read a stream."""
+        return [s.name for s in self.plan if any(r.stream == stream for r in reads(s.rel))]
 
 
 def split_plan(
@@ -119,12 +114,12 @@ def split_plan(
     selections: Selections = {}
 
     def taken_apart() -> tuple[Splitter, list[Stream]]:
-        drafts = Drafts(Names({s.name for s in plan}), live)
-        splitter = Splitter(judge, drafts, slicing, windows, live, selections=selections)
+        drafts = Drafts(Names({s.name for s in plan}), judge, live)
+        splitter = Splitter(drafts, slicing, windows, selections)
         return splitter, [s.over(splitter.stream(s)) for s in plan]
 
     splitter, high = taken_apart()
-    if slicing.asked and slicing.decided is None:  # which windows there are is known only now
+    if slicing.asked and not slicing.compositions:  # which windows there are is known only now
         slicing.decide()
         if not slicing.shares_nothing:
             splitter, high = taken_apart()
@@ -135,9 +130,11 @@ def split_plan(
     pruned = prune_columns(replace(plan, streams=kept))
     names = {stream.name for stream in low}
     tidy = tuple(s if s.name in names else tidied(s) for s in pruned)
+    parts = tuple(s for s in tidy if s.name in names)
+    for part in parts:
+        scanned(part.rel)  # refuses a form that the low level does not run
     made = replace(plan, streams=tidy)
-    found = tuple(low_parts(made, names))
-    return SplitPlan(made, found, tuple(splitter.kept_high), host, judge.costs, slicing)
+    return SplitPlan(made, parts, tuple(splitter.kept_high), host, judge.costs, slicing)
 
 
 Selections: TypeAlias = dict[tuple[int, bool, bool], tuple[Rel, Selection | None]]
@@ -149,20 +146,22 @@ tumbling window may stand on it: the relation, which has to stay alive, and its 
 class Splitter:
     """Splits the queries of a plan, one after another."""
 
-    judge: LowSafety
     drafts: Drafts
     slicing: Slicing
     windows: bool
     """Whether windows may become keys of low-level groups."""
-    live: bool = False
+    selections: Selections
+    """The selections found so far."""
     kept_high: dict[KeptHigh, None] = field(default_factory=dict)
     """The expressions kept in high parts, in the order of the queries, each once."""
     views: dict[str, Rel] = field(default_factory=dict)
     """The streams that are selections of a scan."""
     transparent: dict[str, Rel] = field(default_factory=dict)
     """The views that are not emitted and run next to the source as a whole."""
-    selections: Selections = field(default_factory=dict)
-    """The selections found so far."""
+
+    @property
+    def judge(self) -> LowSafety:
+        return self.drafts.judge
 
     def stream(self, stream: Stream) -> Rel:
         chosen = self.chosen(stream.rel, self.views)
@@ -184,7 +183,7 @@ class Splitter:
             chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
                 try:
-                    return split_aggregation(query, rel, chosen, self.judge, self.drafts, self.live)
+                    return split_aggregation(query, rel, chosen, self.drafts)
                 except NotSplit as refusal:
                     self.keep_high(query, refusal.reasons)
         chosen = self.chosen(rel, self.transparent)
@@ -195,7 +194,7 @@ class Splitter:
 
     def windowed(self, query: str, rel: Aggregate) -> Rel | None:
         """The high part of an aggregation that is computed from slices; None when it is not."""
-        found = windowed(rel, lambda below: self.chosen(below, self.views), self.live)
+        found = windowed(rel, lambda below: self.chosen(below, self.views), self.drafts.live)
         if found is None:
             return None
         family = family_of(found, other_keys(rel, found))
@@ -204,9 +203,7 @@ class Splitter:
         if vector is None and not earlier:
             return None
         try:
-            return split_windowed(
-                query, rel, found, vector, self.judge, self.drafts, self.live, earlier
-            )
+            return split_windowed(query, rel, found, vector, self.drafts, earlier)
         except NotSplit as refusal:
             self.slicing.refuse(query, found, family)
             self.keep_high(query, refusal.reasons)
@@ -295,20 +292,3 @@ def drop_narrowing(rel: Rel) -> Rel | None:
             return replace(rel, source=source) if same else None
         case _:
             return None
-
-
-def low_parts(plan: Plan, names: set[str]) -> Iterator[LowPart]:
-    """The low-level streams of a plan, with their readers.
-
-    Raises:
-        PlanMistake: one of them has a form that the low level does not run.
-    """
-    readers: Mapping[str, list[str]] = {s.name: [] for s in plan}
-    for stream in plan:
-        for name in dict.fromkeys(read.stream for read in reads(stream.rel)):
-            readers[name].append(stream.name)
-    for stream in plan:
-        if stream.name in names:
-            scanned(stream.rel)
-            kind: LowKind = "aggregation" if isinstance(stream.rel, Aggregate) else "selection"
-            yield LowPart(stream.name, kind, tuple(readers[stream.name]))

@@ -21,14 +21,15 @@ from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts
 from terascope.physical.split.selection import Selection
 from terascope.physical.split.split_aggregation import (
-    LowSafety,
     NotSplit,
     Reason,
     SubAggregation,
+    fewest,
+    follows,
     sub_aggregation,
     super_aggregation,
+    unscaled,
 )
-from terascope.physical.split.sub_aggregates import fewest, follows, unscaled
 from terascope.plan.build import call, conjunction, slice_call
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, transform
 from terascope.plan.rel import (
@@ -136,9 +137,7 @@ def split_windowed(
     rel: Aggregate,
     windowed: Windowed,
     vector: SliceVector | None,
-    judge: LowSafety,
     drafts: Drafts,
-    live: bool,
     earlier: tuple[SliceVector | None, ...] = (),
 ) -> Rel:
     """The high part of an aggregation over windows whose slices are aggregated next to the source.
@@ -152,7 +151,8 @@ def split_windowed(
     refused = tuple(looking_at_windows(rel))
     if refused:
         raise NotSplit(*refused)
-    keys = tuple((name, judge.with_value(chosen.over_scan(expr))) for name, expr in rel.keys)
+    bound = drafts.judge.with_value
+    keys = tuple((name, bound(chosen.over_scan(expr))) for name, expr in rel.keys)
     plain = tuple((n, e) for n, e in keys if not edges_in(e) and e != windowed.key)
 
     def sliced(vector: SliceVector | None, *more: Expr) -> SlicedGroups:
@@ -164,10 +164,8 @@ def split_windowed(
         if vector is not None and vector.gaps:
             conditions.append(slice_call("in_slices", time, vector))
         all_of = tuple(dict.fromkeys((*chosen.conditions, *conditions)))
-        made = sub_aggregation(
-            query, rel, ((WSTART, start), *plain), replace(chosen, conditions=all_of), judge,
-            drafts, live, finer=True,
-        )  # fmt: skip
+        taken = replace(chosen, conditions=all_of)
+        made = sub_aggregation(query, rel, ((WSTART, start), *plain), taken, drafts, finer=True)
         return SlicedGroups(made, start, vector, length)
 
     made = [sliced(vector)]

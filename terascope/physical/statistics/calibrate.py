@@ -13,6 +13,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -32,8 +33,9 @@ from terascope.kernels.codegen.statements import is_coded
 from terascope.kernels.columns.batch import VectorBatch
 from terascope.kernels.columns.payload_tests import is_payload_test
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
+from terascope.plan.build import applied
 from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import Call, Col, Expr, Lit
+from terascope.plan.expr import Call, Col, Lit
 from terascope.types import BIAS, Type, parse_ip
 from terascope.version import VERSION
 
@@ -91,7 +93,7 @@ def calibrate(
     with tempfile.TemporaryDirectory(prefix="terascope-calibrate-") as folder:
         given = constants(Path(folder))
         for number, function in enumerate(chosen, 1):
-            found += [measure(sample, batch) for sample in samples(function, given, batch)]
+            found += [measure(call, batch) for call in samples(function, given, batch)]
             if counted is not None:
                 counted(number, len(chosen))
     return found
@@ -102,10 +104,11 @@ def builtin_scalars() -> list[Scalar]:
     return list(dict.fromkeys(Functions.builtin().scalars.values()))
 
 
-def measure(sample: Sample, batch: pa.RecordBatch) -> FunctionCost:
-    native = unsupported(sample.call) is None
-    ns = native_ns(sample, batch) if native else python_ns(sample, batch)
-    return FunctionCost(sample.function, sample.on_payload, max(ns, NEVER_LESS_NS), native)
+def measure(call: Call, batch: pa.RecordBatch) -> FunctionCost:
+    native = unsupported(call) is None
+    ns = native_ns(call, batch) if native else python_ns(call, batch)
+    on_payload = column_of(call).type is Type.BINARY
+    return FunctionCost(call.function, on_payload, max(ns, NEVER_LESS_NS), native)
 
 
 def about_machine() -> Mapping[str, str]:
@@ -130,18 +133,18 @@ def processor() -> str:
 # ---- one call ------------------------------------------------------------------------------------
 
 
-def native_ns(sample: Sample, batch: pa.RecordBatch) -> float:
+def native_ns(call: Call, batch: pa.RecordBatch) -> float:
     """The time in the kernels of the low level: the best of a few runs over a batch."""
-    made = program((), [sample.call])
+    made, column = program((), [call]), column_of(call)
     _, derive = compiled_functions(made, compiled=True)
     rows = np.arange(batch.num_rows, dtype=np.int32)
 
     def run() -> float:
         vectors = VectorBatch(batch, TaskDictionaries(), made, derive)
-        if is_coded(sample.column.type):
-            vectors.column_codes(sample.column)  # the price of the column, not of the function
+        if is_coded(column.type):
+            vectors.column_codes(column)  # the price of the column, not of the function
         start = time.perf_counter()
-        evaluate(vectors, sample.call, rows)
+        evaluate(vectors, call, rows)
         return time.perf_counter() - start
 
     return min(run() for _ in range(RUNS)) / len(rows) * 1e9
@@ -158,10 +161,11 @@ def evaluate(
         vectors.number(call, rows)
 
 
-def python_ns(sample: Sample, batch: pa.RecordBatch) -> float:
+def python_ns(call: Call, batch: pa.RecordBatch) -> float:
     """The time in plain Python, tuple by tuple."""
-    function = compile_expr(sample.call, (sample.column.name,), {})
-    values = [(v,) for v in batch.column(sample.column.name).slice(0, PYTHON_ROWS).to_pylist()]
+    name = column_of(call).name
+    function = compile_expr(call, (name,), {})
+    values = [(v,) for v in batch.column(name).slice(0, PYTHON_ROWS).to_pylist()]
 
     def run() -> float:
         start = time.perf_counter()
@@ -172,15 +176,8 @@ def python_ns(sample: Sample, batch: pa.RecordBatch) -> float:
     return min(run() for _ in range(RUNS)) / len(values) * 1e9
 
 
-@dataclass(frozen=True)
-class Sample:
-    function: Scalar
-    call: Call
-    on_payload: bool
-
-    @property
-    def column(self) -> Col:
-        return next(arg for arg in self.call.args if isinstance(arg, Col))
+def column_of(call: Call) -> Col:
+    return next(arg for arg in call.args if isinstance(arg, Col))
 
 
 def traffic(seed: int = 1) -> pa.RecordBatch:
@@ -217,13 +214,13 @@ def constants(folder: Path) -> tuple[Lit, ...]:
     )
 
 
-def samples(function: Scalar, given: Sequence[Lit], some: pa.RecordBatch) -> Iterator[Sample]:
+def samples(function: Scalar, given: Sequence[Lit], some: pa.RecordBatch) -> Iterator[Call]:
     """At most one call over an ordinary column, and one over payloads."""
     for on_payload in (False, True):
         columns = [c for c in COLUMNS if (c.type is Type.BINARY) is on_payload]
         found = list(islice(calls(function, given, columns, some), MOST_TRIED))
         if found:
-            yield Sample(function, min(found, key=naturalness(some)), on_payload)
+            yield min(found, key=lambda call: naturalness(call, some))
 
 
 def calls(
@@ -233,34 +230,23 @@ def calls(
     for count in range(1, MOST_ARGUMENTS + 1):
         for column, place in product(columns, range(count)):
             for others in product(given, repeat=count - 1):
-                args: tuple[Expr, ...] = (*others[:place], column, *others[place:])
-                call = typed(function, args)
-                if call is not None and values(call, some) is not None:
-                    yield call
-
-
-def typed(function: Scalar, args: tuple[Expr, ...]) -> Call | None:
-    try:
-        return Call(function, args, function.type_rule(tuple(a.type for a in args)))
-    except TypeMistake:
-        return None
+                with suppress(TypeMistake):
+                    call = applied(function, *others[:place], column, *others[place:])
+                    if values(call, some) is not None:
+                        yield call
 
 
 def values(call: Call, some: pa.RecordBatch) -> list[Value] | None:
     """The values for a few tuples; None when the constants make no sense."""
-    (column,) = (a for a in call.args if isinstance(a, Col))
-    evaluate = compile_expr(call, (column.name,), {})
+    name = column_of(call).name
+    evaluate = compile_expr(call, (name,), {})
     try:
-        return [evaluate((v,)) for v in some.column(column.name).slice(0, FEW).to_pylist()]
+        return [evaluate((v,)) for v in some.column(name).slice(0, FEW).to_pylist()]
     except (ValueMistake, TypeError, ValueError):
         return None
 
 
-def naturalness(some: pa.RecordBatch) -> Callable[[Call], tuple[bool, bool, int]]:
+def naturalness(call: Call, some: pa.RecordBatch) -> tuple[bool, bool, int]:
     """The rank of a call: calls that the kernels have, and that give a value, come first."""
-
-    def rank(call: Call) -> tuple[bool, bool, int]:
-        found = values(call, some) or []
-        return unsupported(call) is not None, all(v is None for v in found), len(call.args)
-
-    return rank
+    found = values(call, some) or []
+    return unsupported(call) is not None, all(v is None for v in found), len(call.args)

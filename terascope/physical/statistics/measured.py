@@ -16,7 +16,7 @@ from terascope.diagnostic import SourceError
 from terascope.functions.base import ValueMistake
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate, LowPlan, Queries, expressions_of
-from terascope.physical.rules.low_planner import source_of
+from terascope.physical.rules.low_planner import scan_use
 from terascope.physical.split.drafts import scan_key
 from terascope.physical.split.slicing import SliceFamily, Slicing, ticks
 from terascope.physical.statistics.prospects import Taking, saves_lookups
@@ -70,6 +70,15 @@ class Measured:
         if sample is None or not sample.tuples_kept:
             return None
         return sample.statistics(*queries)
+
+    def shares(self, read: SourceRead, queries: Sequence[LowAggregate]) -> dict[str, float]:
+        """By name: the share of all tuples of some aggregations that each of them takes."""
+        sample = self.sample(read)
+        if sample is None:
+            return {}
+        taken = {query.name: sample.passed(query.name) for query in queries}
+        total = max(1, int(sample.any_of(list(taken.values())).sum()))
+        return {name: len(tuples) / total for name, tuples in taken.items()}
 
     # ---- conditions
 
@@ -125,7 +134,7 @@ def of_aggregations(plan: LowPlan) -> LowPlan:
 
 def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggregate | None:
     """A low-level aggregation with the keys and the tuples of a family."""
-    for query in () if read.low is None else read.low.aggregations:
+    for query in read.aggregations:
         rel = plan[query.name].rel
         epoch = query.epoch
         if epoch is not None and isinstance(rel, Aggregate) and is_of(rel, epoch, family):
@@ -134,7 +143,7 @@ def aggregation_of(family: SliceFamily, plan: Plan, read: SourceRead) -> LowAggr
 
 
 def is_of(rel: Aggregate, epoch: int, family: SliceFamily) -> bool:
-    scan, predicate = source_of(rel.source)
+    scan, predicate = scan_use(rel)
     conditions = frozenset(c for c in conjuncts(predicate) if c != TRUE)
     keys = frozenset(expr for i, (_, expr) in enumerate(rel.keys) if i != epoch)
     # In addition to the query's conditions, slices only need a time.

@@ -70,7 +70,7 @@ def prospect_of(
 ) -> Prospect:
     takers = list(aggregations_of_tuples(plan))
     costs = SAMPLE_SECONDS + AGGREGATION_SECONDS * len(takers)
-    if len(takers) < 2:  # who should share with whom?
+    if len(takers) < 2:  # nothing to share with
         return Prospect(0.0, len(takers), 0.0, costs)
     names = {n for s in plan for scan in scans(s.rel) for n in scan.interfaces}
     tuples = sum(interfaces[n].estimated_tuples() for n in names if interfaces[n].hosts_low_level)

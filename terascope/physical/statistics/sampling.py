@@ -184,8 +184,8 @@ def run_numbers(places: Sequence[int]) -> dict[int, int]:
 def whole_ends(
     queries: Sequence[LowAggregate], pieces: Sequence[Stripe], numbers: Mapping[int, int]
 ) -> frozenset[tuple[Expr, int, End]]:
-    """Where runs begin and end with an epoch, by the bounds of the splits."""
-    epochs = {q.keys[q.epoch][1]: q for q in queries if q.epoch is not None}
+    """The runs that begin or end with an epoch, by the bounds of the splits."""
+    epochs = {q.epoch_expr: q for q in queries if q.epoch_expr is not None}
     found: set[tuple[Expr, int, End]] = set()
     for epoch, query in epochs.items():
         for place, run in numbers.items():
@@ -268,7 +268,7 @@ class SourceSample:
 
     @property
     def share(self) -> float:
-        """The share of a number of tuples among those that were read."""
+        """The share of the tuples that were read which the sample keeps."""
         return self.vectors.count / max(1, self.tuples_read)
 
     @property
@@ -322,9 +322,9 @@ class SourceSample:
         selectivity = len(rows) / max(1, self.vectors.count)
         rate = None if self.rate is None else self.rate * selectivity
         expected = self.epoch_tuples.get(query, 0.0) * selectivity
-        if query.epoch is None:
+        if query.epoch_expr is None:
             return self._counted(rows, expected, rate, 1)
-        whole = self._whole(query.keys[query.epoch][1])
+        whole = self._whole(query.epoch_expr)
         rows = rows[whole.taken[rows]]
         if not whole.number:
             return self._counted(rows, max(len(rows) / share, expected), rate, 1)

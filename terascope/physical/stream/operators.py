@@ -7,13 +7,12 @@ instead of merging tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from terascope.physical.operators import (
-    ComputeRelation,
     GroupTuples,
     JoinGroups,
     MergeGroups,
@@ -26,18 +25,17 @@ from terascope.physical.operators import (
     StoreSlices,
     TreeEdge,
 )
-from terascope.physical.rules.list_operators import IN_SPARK, READING, Listing
+from terascope.physical.rules.list_operators import READING, Listing
 from terascope.physical.stream.plan import (
     InSpark,
     LowStream,
+    RowPipelines,
     StoredJoin,
     StreamOutput,
     StreamPlan,
     WrittenByTasks,
 )
-from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.physical.stream.windows import StoredWindows
-from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 
 NEXT_TO_SOURCES: Final = (ReadSource, PrefilterTuples, SelectTuples, GroupTuples, TreeEdge)
@@ -65,7 +63,8 @@ class StreamListing(Listing):
         for stream in self.plan.low:
             self.stored(stream)
         for one in self.plan.running:
-            self.kept[one.name] = self.computed(one.name, one.rel)
+            self.computed(one.name, one.rel)
+            (self.kept[one.name],) = self.ends[one.name]
         for output in self.plan.outputs:
             self.query(output)
             places: tuple[Placement, ...] = (output.placement,)
@@ -89,25 +88,11 @@ class StreamListing(Listing):
     @cached_property
     def needed(self) -> set[str]:
         """The stored streams whose rows something reads."""
-        found = {leaf for one in self.plan.running for leaf in self.leaves(one.rel)}
-        return found.union(*map(self.sources, self.plan.outputs))
-
-    def sources(self, output: StreamOutput) -> list[str]:
-        """The stored streams whose rows a query reads."""
-        match output.plan:
-            case WrittenByTasks():
-                return []
-            case RowPipelines(inputs=sources):
-                return [one.stream for one in sources]
-            case StoredJoin(pairing=join):
-                return [side.program.stream for side in join.sides]
-            case StoredWindows() as stored:
-                return list(stored.streams)
-            case InSpark():
-                return list(self.leaves(self.plan.trees.streams[output.name]))
+        found = {leaf for one in self.plan.running for leaf in self.plan.leaves_of(one.rel)}
+        return found.union(*map(self.plan.sources, self.plan.outputs))
 
     def query(self, output: StreamOutput) -> None:
-        query, below = output.name, self.read(self.sources(output))
+        query, below = output.name, self.read(self.plan.sources(output))
         match output.plan:
             case WrittenByTasks(stream=number):
                 places = READING if self.plan.low[number].groups is None else OWNED_OR_CLOSING
@@ -115,7 +100,7 @@ class StreamListing(Listing):
             case RowPipelines(above=above):
                 rows = RunPipeline(f"pipeline {query}", below, CLOSING_OR_SPARK, above)
                 self.ends[query] = (self.add(rows),)
-            case StoredJoin(pairing=join):
+            case StoredJoin(join=join):
                 joined = JoinGroups(f"join {query}", below, CLOSING_OR_SPARK, join)
                 self.ends[query] = (self.add(joined),)
             case StoredWindows() as stored:
@@ -123,19 +108,8 @@ class StreamListing(Listing):
             case InSpark():
                 self.computed(query, self.plan.trees.streams[query])
 
-    def computed(self, name: str, rel: Rel) -> str:
-        below = self.read(self.leaves(rel))
-        made = self.add(ComputeRelation(f"relation {name}", below, IN_SPARK, rel, kept=False))
-        self.ends[name] = (made,)
-        return made
-
-    def leaves(self, rel: Rel) -> Iterator[str]:
-        """The stored streams that a relation reads, through the streams between."""
-        for read in reads(rel):
-            if read.stream in self.plan.leaves:
-                yield read.stream
-            else:
-                yield from self.leaves(self.plan.trees.streams[read.stream])
+    def computed(self, name: str, rel: Rel) -> None:
+        self.compute(name, rel, self.read(self.plan.leaves_of(rel)), kept=False)
 
     def read(self, streams: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.kept[name] for name in streams))

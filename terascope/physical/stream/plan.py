@@ -27,18 +27,18 @@ from typing import TypeAlias
 
 from terascope.analysis.order import Trees
 from terascope.analysis.release import Release
-from terascope.analysis.retention import Leaf
+from terascope.analysis.retention import Leaf, Retention
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.delivery import TaskJoin
 from terascope.physical.job import Deliveries, Job, Output
 from terascope.physical.operators import Operator, Placement
-from terascope.physical.row_pipeline import KeptOrder
+from terascope.physical.row_pipeline import KeptOrder, RowPipeline
 from terascope.physical.split.slicing import SliceFamily, Slicing
-from terascope.physical.stream.row_pipelines import RowPipelines
 from terascope.physical.stream.slice_streams import SliceStream, keys_of_family, tuples_of_family
 from terascope.physical.stream.windows import StoredWindows, WindowFamily
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field, Running, Scan
+from terascope.plan.plan import reads
+from terascope.plan.rel import Field, Read, Rel, Running, Scan
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,16 @@ class LowStream:
     scan: Scan
     groups: GroupFields | None
     """The layout of its groups; None for a selection."""
-    fields: tuple[Field, ...]
     texts: tuple[str, ...]
     """The expression of each column as text: of groups, keys first and then slots."""
     value: str | None
     """The column that distinguishes slices; None when there is none."""
-    tree_fields: tuple[Field, ...] = ()
-    """The columns of the stream in the plan; a shared table has more."""
+    read: Read
+    """The relation by which queries read it; a shared table has more columns."""
     kept_by: str | None = None
     """The column whose values decide how long the rows of the stream are retained."""
     descending: bool = False
     """Whether the retention column falls with time."""
-    epoch_text: str = ""
-    """For groups: the expression of their epoch as text."""
     sliced: SliceStream | None = None
     """The slices of its groups, where windows are assembled from them."""
 
@@ -73,6 +70,12 @@ class LowStream:
     def is_retired(self) -> bool:
         """Whether it receives no more tuples: its slices are kept for windows that contain them."""
         return self.sliced is not None and self.sliced.retired
+
+    @property
+    def epoch_text(self) -> str:
+        """For groups: the expression of their epoch as text."""
+        place = None if self.groups is None else self.groups.epoch
+        return "" if place is None else self.texts[place]
 
     @property
     def layout(self) -> str:
@@ -114,10 +117,29 @@ class WrittenByTasks:
 
 
 @dataclass(frozen=True)
+class RowPipelines:
+    """A task filters, projects and merges stored rows to those of a query."""
+
+    query: str
+    inputs: tuple[RowPipeline, ...]
+    """For each stored stream, the steps up to the operator at which the query is released."""
+    above: RowPipeline
+    """The steps after that operator."""
+    value: Expr | None
+    """The value by which rows are released, over the columns between `inputs` and `above`; None:
+    rows are released at once."""
+    fields: tuple[Field, ...]
+    """The columns that are emitted."""
+    order: tuple[tuple[str, bool], ...]
+    """The columns by which rows are sorted, hidden columns included."""
+    placement: Placement = "close"
+
+
+@dataclass(frozen=True)
 class StoredJoin:
     """A task joins the stored groups of two low-level streams."""
 
-    pairing: TaskJoin
+    join: TaskJoin
     tied: tuple[Expr, Expr]
     """Over the rows of either side: the values whose equality bounds the join in time."""
     placement: Placement = "close"
@@ -191,11 +213,12 @@ class StreamPlan:
     operators: tuple[Operator, ...] = ()
     """Everything that is done, in the order of the data."""
 
-    @property
-    def kept_by(self) -> dict[Leaf, str]:
-        """By stored stream: the column of its retention."""
-        found: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
-        return found | {one.name: one.value for one in self.running}
+    @cached_property
+    def retention(self) -> Retention:
+        """The rows of stored streams that queries will read again."""
+        kept_by: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
+        kept_by |= {one.name: one.value for one in self.running}
+        return Retention(self.trees, self.leaves, kept_by)
 
     @cached_property
     def windows(self) -> dict[str, WindowFamily]:
@@ -206,11 +229,33 @@ class StreamPlan:
                 found.setdefault(one.stream, []).append(one)
         return {stream: WindowFamily(tuple(members)) for stream, members in found.items()}
 
-    @property
+    @cached_property
     def leaves(self) -> dict[str, str]:
         """The keys of the stored streams, by name."""
         found = {low.name: low.key for low in self.low}
         return found | {one.name: one.key for one in self.running}
+
+    def sources(self, output: StreamOutput) -> list[str]:
+        """The stored streams whose rows a query reads."""
+        match output.plan:
+            case WrittenByTasks():
+                return []
+            case RowPipelines(inputs=inputs):
+                return [one.stream for one in inputs]
+            case StoredJoin(join=join):
+                return [side.program.stream for side in join.sides]
+            case StoredWindows() as stored:
+                return list(stored.streams)
+            case InSpark():
+                return list(self.leaves_of(self.trees.streams[output.name]))
+
+    def leaves_of(self, rel: Rel) -> Iterator[str]:
+        """The stored streams that a relation reads, through the streams between."""
+        for read in reads(rel):
+            if read.stream in self.leaves:
+                yield read.stream
+            else:
+                yield from self.leaves_of(self.trees.streams[read.stream])
 
     @property
     def by_name(self) -> Mapping[str, LowStream]:

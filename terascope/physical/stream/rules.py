@@ -7,23 +7,30 @@ function from a plan to a plan; Spark computes a query that no rule places.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from terascope.analysis.order import Trees
-from terascope.analysis.release import release_of, temporal_bound
+from terascope.analysis.order import Trees, falls
+from terascope.analysis.release import release_columns, release_of
 from terascope.analysis.retention import retention_columns
 from terascope.diagnostic import SourceError
+from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.job import Deliveries, Job, Output
+from terascope.physical.low_plan import LowQuery, LowSelect
+from terascope.physical.row_pipeline import Compute, RowPipeline, RowPlanner, is_computable
 from terascope.physical.rules.check_job import mistakes_of
-from terascope.physical.rules.finish_in_tasks import deliveries
-from terascope.physical.rules.join_in_tasks import joinings
+from terascope.physical.rules.finish_in_tasks import deliveries, task_joins
+from terascope.physical.rules.low_planner import scan_use
 from terascope.physical.split.slicing import Slicing
+from terascope.physical.split.split_windows import without_retired
 from terascope.physical.stream.operators import stream_operators
 from terascope.physical.stream.plan import (
     InSpark,
+    LowStream,
     QueryPlan,
+    RowPipelines,
     RunningStream,
     StoredJoin,
     StreamOutput,
@@ -31,16 +38,22 @@ from terascope.physical.stream.plan import (
     WrittenByTasks,
     digest,
 )
-from terascope.physical.stream.row_pipelines import RowPipelines, row_pipelines_of
-from terascope.physical.stream.stored_streams import (
-    low_stream,
-    needs_order,
-    with_own_keys,
-    with_retention,
+from terascope.physical.stream.slice_streams import slice_stream
+from terascope.physical.stream.windows import stored_windows
+from terascope.plan.expr import Col, Expr
+from terascope.plan.rel import (
+    Aggregate,
+    Field,
+    Merge,
+    PlanMistake,
+    Read,
+    Rel,
+    Running,
+    inputs,
+    with_inputs,
 )
-from terascope.physical.stream.windows import StoredWindows, stored_windows
-from terascope.plan.rel import PlanMistake, Read, Rel, Running, inputs, with_inputs
-from terascope.plan.show import full_text
+from terascope.plan.show import full_text, show_expr, spelled
+from terascope.types import Type
 
 
 @dataclass(frozen=True)
@@ -98,20 +111,58 @@ def separate_running_aggregates(plan: StreamPlan, texts: SetTexts) -> StreamPlan
         streams[name] = made
         return Read(name, made.fields)
 
-    for stage in plan.job.streams:
-        text = texts.full.get(stage.name) or full_text(stage.rel, streams)
-        streams[stage.name] = apart(stage.rel, text)
+    for name, rel in plan.job.streams.items():
+        streams[name] = apart(rel, texts.full.get(name) or full_text(rel, streams))
     return replace(plan, trees=Trees(streams, plan.job.parameters), running=tuple(running))
 
 
 def store_low_streams(plan: StreamPlan, _: SetTexts) -> StreamPlan:
-    job = plan.job
-    queries = {query.name: query for read in job.reads for query in read.queries}
-    made = (
-        low_stream(number, queries[output.name], output.groups, plan.trees)
-        for number, output in enumerate(job.low)
+    """Streams of the same tuples and keys are numbered, so that each has a key of its own."""
+    queries = {query.name: query for read in plan.job.reads for query in read.queries}
+    counted: Counter[str] = Counter()
+    streams: list[LowStream] = []
+    for number, output in enumerate(plan.job.low):
+        stream = low_stream(number, queries[output.name], output.groups, plan.trees)
+        counted[stream.key] += 1
+        times = counted[stream.key]
+        streams.append(stream if times == 1 else replace(stream, key=f"{stream.key}.{times}"))
+    return replace(plan, low=tuple(streams))
+
+
+def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: Trees) -> LowStream:
+    """A low-level stream in the slice store. `groups`: the layout of its groups, if it has any.
+
+    Checkpoints contain the key and the layout of the stream. These are digests of texts that
+    describe its content and not its name, so that a changed query set finds its slices again.
+    """
+    rel = trees.streams[query.name]
+    scan, predicate = scan_use(rel)
+    asked = show_expr(spelled(without_retired(predicate)))
+    tuples = [scan.protocol, ",".join(sorted(scan.interfaces)), asked]
+    read = Read(query.name, rel.fields)
+    if isinstance(query, LowSelect):
+        key = digest("|".join(["rows", *tuples]))
+        texts = tuple(column_text(expr) for _, expr in query.items)
+        value = next(iter(release_columns(read, trees)), None)
+        return LowStream(number, query.name, key, scan, None, texts, value, read)
+    assert isinstance(rel, Aggregate)
+    assert groups is not None
+    keys = [column_text(expr) for _, expr in query.keys]
+    key = digest("|".join(["groups", *tuples, *keys]))
+    slots = [
+        f"{slot.kind}({'' if slot.argument is None else column_text(slot.argument)})"
+        for slot in query.slots
+    ]
+    value, sliced = groups.epoch_name, slice_stream(rel)
+    return LowStream(
+        number, query.name, key, scan, groups, (*keys, *slots), value, read, sliced=sliced
     )
-    return replace(plan, low=tuple(with_own_keys(made)))
+
+
+def column_text(expr: Expr) -> str:
+    """The text of a stored column. A WIDE has other bytes than the same number of another type."""
+    text = show_expr(spelled(expr))
+    return f"{text} {Type.WIDE.value}" if expr.type is Type.WIDE else text
 
 
 def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
@@ -119,9 +170,13 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
     the operator and the value by which its rows are released.
     """
     job = plan.job
-    merged = {stream.name for stream in plan.low if needs_order(stream)}
+    # The tuples of a selection of several interfaces are merged in order.
+    merged = {
+        stream.name
+        for stream in plan.low
+        if stream.groups is None and len(stream.scan.interfaces) > 1 and stream.value is not None
+    }
     planned = deliveries(job, writing=True, sorted_later=False, joins=False, held=merged)
-    stages = {stage.name: stage.rel for stage in job.streams}
     by_name = plan.by_name
 
     def planned_output(output: Output) -> StreamOutput:
@@ -133,7 +188,7 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
             how = WrittenByTasks(stream.number, "task" if stream.groups is None else "close")
         return StreamOutput(
             output,
-            output.part_fields(stages[name], False),
+            output.part_fields(job.streams[name], False),
             texts.full[name],
             (texts.own or texts.full).get(name, ""),
             release_of(name, plan.trees, plan.leaves) if direct is None else None,
@@ -146,37 +201,91 @@ def write_rows_in_tasks(plan: StreamPlan, texts: SetTexts) -> StreamPlan:
 
 def join_stored_groups(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     """A task makes a join whose sides are low-level groups with equal epochs."""
-    found = joinings(plan.job, plan.deliveries.direct, sorted_later=False)
+    found = task_joins(plan.job, plan.deliveries.direct, sorted_later=False)
 
     def placed(output: StreamOutput) -> QueryPlan | None:
-        joining, release = found.get(output.name), output.release
-        if joining is None or release is None or len(release.parts) != 1:
+        join, release = found.get(output.name), output.release
+        if join is None or release is None or len(release.parts) != 1:
             return None
-        bound = temporal_bound(release.node, plan.trees)
+        bound = plan.trees.temporal_bound(release.node)
         if bound is None or bound.band is not None:
             return None
-        return StoredJoin(joining.pairing, (bound.left, bound.right))
+        return StoredJoin(join, (bound.left, bound.right))
 
     return place(plan, placed)
 
 
 def pipeline_stored_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
-    """A task computes a query that only filters, projects and merges stored rows."""
-    leaves = plan.leaves
+    """A task computes a query that only filters, projects and merges stored rows: for each stored
+    stream the steps below the operator at which the query is released, and the steps above it. For
+    these queries Spark's planning alone takes longer than the task.
+    """
+    streams = plan.trees.streams
+    computed = {name: rel for name, rel in streams.items() if name not in plan.leaves}
+    planner = RowPlanner(computed, plan.trees.parameters)
 
     def placed(output: StreamOutput) -> QueryPlan | None:
-        assert output.release is not None
-        return row_pipelines_of(
-            output.name, output.release, plan.trees, leaves, output.fields, output.output.order
-        )
+        release = output.release
+        assert release is not None
+        if release.kind == "at_end" or len(release.parts) > 1:
+            return None
+        chain, node = planner.chain(streams[output.name], release.node)
+        if node != release.node:
+            return None
+        above = planner.stepped(chain, RowPipeline("", ()))
+        inputs = pipelines_below(node, planner, plan.leaves)
+        if above is None or inputs is None:
+            return None
+        value = None
+        for part in release.parts:
+            value = planner.bound(part.value)
+            if part.only is not None or not is_computable(value):
+                return None
+        order = output.output.order
+        return RowPipelines(output.name, tuple(inputs), above, value, output.fields, order)
 
     return place(plan, placed)
+
+
+def pipelines_below(
+    rel: Rel, planner: RowPlanner, leaves: Collection[str]
+) -> list[RowPipeline] | None:
+    """The steps from stored streams up to a relation that only filters, projects and merges
+    them.
+    """
+    chain, bottom = planner.chain(rel)
+    found: list[RowPipeline] = []
+    match bottom:
+        case Read(stream=stream) if stream in leaves:
+            found.append(RowPipeline(stream, ()))
+        case Merge(sources=sources):
+            for source in sources:
+                items = renamed(source.fields, bottom.fields)
+                programs = pipelines_below(source, planner, leaves)
+                if programs is None or items is None:
+                    return None
+                found += [program.extended(items) for program in programs]
+        case _:
+            return None
+    made = [planner.stepped(chain, program) for program in found]
+    there = [program for program in made if program is not None]
+    return there if len(there) == len(made) else None
+
+
+def renamed(have: Sequence[Field], want: Sequence[Field]) -> Compute | None:
+    """The columns of a merge's input under the names of the first; None: a value would change."""
+    items: list[tuple[str, Expr]] = []
+    for own, first in zip(have, want, strict=True):
+        if own.type is not first.type and not (own.type.is_integer and first.type.is_integer):
+            return None
+        items.append((first.name, Col(own.name, own.type)))
+    return Compute(tuple(items)) if len({name for name, _ in items}) == len(items) else None
 
 
 def assemble_stored_windows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     """A task assembles the windows of a query that consists of windows alone."""
     job = plan.job
-    stages = {stage.name: plan.trees.streams[stage.name] for stage in job.streams}
+    stages = {name: plan.trees.streams[name] for name in job.streams}
     unplaced = [
         (one.output, one.release, one.fields)
         for one in plan.outputs
@@ -200,7 +309,13 @@ def retain_rows(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     releases = [output.release for output in plan.outputs if output.release is not None]
     running = [one.rel for one in plan.running]
     kept_by = retention_columns(releases, plan.trees, plan.leaves, running)
-    return replace(plan, low=tuple(with_retention(s, kept_by, plan.trees) for s in plan.low))
+
+    def retained(stream: LowStream) -> LowStream:
+        column = kept_by.get(stream.name, stream.value)
+        descending = column is not None and falls(column, plan.trees.orders(stream.read))
+        return replace(stream, kept_by=column, descending=descending)
+
+    return replace(plan, low=tuple(map(retained, plan.low)))
 
 
 def list_stream_operators(plan: StreamPlan, _: SetTexts) -> StreamPlan:
@@ -223,15 +338,9 @@ def check_stream_plan(plan: StreamPlan, _: SetTexts) -> StreamPlan:
     for output in plan.outputs:
         if (output.release is None) != isinstance(output.plan, WrittenByTasks):
             raise PlanMistake(f"{output.name} must be either written by tasks or released")
-        match output.plan:
-            case RowPipelines(inputs=sources):
-                read = {one.stream for one in sources}
-            case StoredWindows() as windows:
-                read = set(windows.streams)
-            case _:
-                read = set()
-        if not read <= stored.keys():
-            raise PlanMistake(f"{output.name} reads {sorted(read - stored.keys())}, not stored")
+        missing = set(plan.sources(output)) - stored.keys()
+        if missing:
+            raise PlanMistake(f"{output.name} reads {sorted(missing)}, not stored")
     return plan
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from terascope.functions.base import Scalar
 from terascope.functions.roles import FloorDivision, SlicePart
 from terascope.functions.slices import SliceVector, parse_slices
-from terascope.physical.rules.low_planner import source_of
+from terascope.physical.rules.low_planner import scan_use
 from terascope.physical.split.slicing import SliceFamily
 from terascope.physical.split.split_windows import is_retired
 from terascope.plan.build import TRUE, call
@@ -61,7 +61,7 @@ class SliceStream:
 
 def slice_stream(rel: Aggregate) -> SliceStream | None:
     """The slices of a stream, or None. Groups by time/60 are slices: tumbling windows."""
-    scan, predicate = source_of(rel.source)
+    scan, predicate = scan_use(rel)
     parts = [part for part in conjuncts(predicate) if part != TRUE]
     for _, key in rel.keys:
         match key:

@@ -2,7 +2,7 @@
 
 In: the relations of a set. Out: `StoredWindows`: the windows, and the row pipeline from their
 groups to the rows of a query. A batch assembles the same windows in its merge
-(terascope.physical.rules.window_assembly); in a stream a window is due when its last slice has
+(terascope.physical.rules.merged_groups); in a stream a window is due when its last slice has
 closed, and its slices are read from the store.
 
 A long window would read many slices, so that spans of eight slices, of eight such spans and so on
@@ -19,11 +19,11 @@ from typing import Final, TypeAlias
 from terascope.analysis.release import Release
 from terascope.functions.base import Value
 from terascope.functions.slices import SliceVector
-from terascope.physical.job import LowOutput, Output
-from terascope.physical.low_plan import Slot, Windows
+from terascope.physical.job import Output
+from terascope.physical.low_plan import LowOutput, Slot, Windows
 from terascope.physical.operators import Placement
-from terascope.physical.row_pipeline import Regroup, RowPipeline, Top, row_pipeline
-from terascope.physical.rules.window_assembly import Assembly
+from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
+from terascope.physical.rules.merged_groups import Assembly
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Rel
@@ -116,10 +116,11 @@ def stored_windows(
     groups = {output.name: output for output in low if output.groups is not None}
     assembly = Assembly(groups, Names({*stages, *groups}))
     above = assembly.over_windows(stages)
+    planner = RowPlanner(above, parameters)
     made = {one.name: one.windows for one in assembly.made.values()}
     for output, release, fields in outputs:
         query, by_start = output.stream, released_by_start(release)
-        program = None if by_start is None else row_pipeline(above[query], above, parameters)
+        program = None if by_start is None else planner.pipeline(above[query])
         windows = None if program is None else made.get(program.stream)
         if by_start is None or program is None or windows is None:
             continue

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.base import AggregateFunction
 from terascope.functions.spark_form import SparkForm
-from terascope.physical.split.sub_aggregates import SplitCall, merged_again, split_call
+from terascope.physical.split.split_aggregation import SplitCall, merged_again, split_call
 from terascope.plan.build import term_expr
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import AggCall, Call, Col, Expr

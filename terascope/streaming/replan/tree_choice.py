@@ -128,7 +128,7 @@ class Choosing:
         units = {unit.query.name: unit for unit in self.family.units(tables)}
         queries = [unit.query for unit in units.values()]
         statistics = UnitStatistics(units, self, mixed)
-        decided = decide_trees(self.read, queries, statistics, self.config)
+        decided = decide_trees(self.read, queries, statistics.shares, statistics.of, self.config)
         made = (self.tree([units[q.name] for q in some], one.tree) for some, one, _ in decided)
         return tuple(one for one in made if one is not None)
 

@@ -24,8 +24,7 @@ from pydantic import ConfigDict, TypeAdapter
 from terascope.execute.grouping.aggregator import group_fields
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
-from terascope.physical.job import LowOutput
-from terascope.physical.low_plan import LowAggregate, LowPlan, Where
+from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, Where
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, Grafting, attributes_of, growing
 from terascope.physical.rules.share_tables import Table
 from terascope.physical.split.drafts import Names
@@ -118,10 +117,7 @@ READ: Final = "read"
 
 def together(members: Sequence[LowAggregate]) -> Table:
     """One table for aggregations with the same keys."""
-    made = Table(output_of(members[0]), {READ: members[0]})
-    for query in members:
-        made.add(output_of(query), {READ: query})
-    return made
+    return Table(output_of(members[0]), {query.name: {READ: query} for query in members})
 
 
 def output_of(query: LowAggregate) -> LowOutput:

@@ -154,7 +154,7 @@ class RetiredClusters:
 
     def first_begin(self, window: Periodic) -> float:
         """The start of the first window that was not released by all of its queries."""
-        names = self.plan.slicing.queries.get((self.family, window), ())
+        names = self.plan.slicing.asked.get(self.family, {}).get(window, ())
         outputs = {output.name: output for output in self.plan.outputs}
         found = [-math.inf] if not names else []
         for name in names:

@@ -181,13 +181,13 @@ class WindowReplanner:
             return tuple(map(self._status, self._watched.values()))
 
     def _status(self, one: WatchedWindows) -> WindowStatus:
-        made, queries = one.composition, self._plan.slicing.queries
+        made, asked = one.composition, self._plan.slicing.asked.get(one.family, {})
         shared = made.shared
         costs = shared.alternatives | {"chosen": shared.cost()}
         microseconds = one.second / 1000
         clusters = tuple(
             ClusterStatus(
-                tuple(q for w in c.windows for q in queries.get((one.family, w), ())),
+                tuple(q for w in c.windows for q in asked.get(w, ())),
                 tuple(f"{w.range}/{w.slide}" for w in c.windows),
                 str(c.vector),
             )

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from terascope.analysis.moving import ALL
 from terascope.analysis.release import complete_below
-from terascope.analysis.retention import epoch_retention_bounds, retention_bounds
 from terascope.analysis.watermarks import Watermarks
 from terascope.diagnostic import OutputError
 from terascope.functions.base import Value
@@ -295,7 +294,7 @@ class StateMigration:
         """The first value of a column that no tuple read so far has."""
         if column is None or not self.before.seen:
             return None
-        found = self._reached.of_column(column, Read(stream.name, stream.tree_fields))
+        found = self._reached.of_column(column, stream.read)
         if found is None or found is ALL:
             return None
         sign = -1 if stream.descending else 1
@@ -328,9 +327,7 @@ class StateMigration:
 
     def _new_running(self, running: RunningStream) -> StreamProgress:
         def asked(value: Value) -> Mapping[Any, Value]:
-            return epoch_retention_bounds(
-                running.rel, value, self.plan.trees, self.plan.leaves, self.plan.kept_by
-            )
+            return self.plan.retention.from_epoch(running.rel, value)
 
         column = running.value
         start = self._first(self._reached.of_column(column, running.rel), asked)
@@ -351,8 +348,7 @@ class StateMigration:
             return StreamProgress()
 
         def asked(value: Value) -> Mapping[Any, Value]:
-            values = [value] * len(release.parts)
-            return retention_bounds(release, values, plan.trees, plan.leaves, plan.kept_by)
+            return plan.retention.after_release(release, [value] * len(release.parts))
 
         reached = [v for v in complete_below(release, self._reached) if v not in (None, ALL)]
         falling = any(part.descending for part in release.parts)

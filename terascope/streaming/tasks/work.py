@@ -26,7 +26,7 @@ from terascope.functions.base import Value
 from terascope.kernels.columns.batch import FinishedRows
 from terascope.physical.delivery import Side, Sink, TaskJoin
 from terascope.physical.row_pipeline import KeptOrder, RowPipeline
-from terascope.physical.stream.row_pipelines import RowPipelines
+from terascope.physical.stream.plan import RowPipelines
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
 from terascope.streaming.context import Report
@@ -112,7 +112,7 @@ class DueMerge:
 class DueJoin:
     """A join, and the range of its rows that is released."""
 
-    pairing: TaskJoin
+    join: TaskJoin
     left: StoredStream
     right: StoredStream
     values: tuple[Expr, Expr]
@@ -127,13 +127,13 @@ class DueJoin:
         return self.left.bytes + self.right.bytes
 
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
-        pairing = self.pairing
-        left = self.side(stored, self.left, pairing.left, self.values[0])
-        right = self.side(stored, self.right, pairing.right, self.values[1])
-        names = {f.name for f in pairing.fields}
+        join = self.join
+        left = self.side(stored, self.left, join.left, self.values[0])
+        right = self.side(stored, self.right, join.right, self.values[1])
+        names = {f.name for f in join.fields}
         order = [(name, down) for name, down in self.order if name in names]
-        rows = in_order([joined(pairing, left, right)], pairing.fields, order)
-        yield report_part(pairing.query, pairing.fields, rows, sink, self.ordered)
+        rows = in_order([joined(join, left, right)], join.fields, order)
+        yield report_part(join.query, join.fields, rows, sink, self.ordered)
 
     def side(
         self, stored: StoredRows, leaf: StoredStream, side: Side, value: Expr
