@@ -1,20 +1,27 @@
-"""Rows: what a stream is in the reference interpreter, and how its values are told apart and put
-in order.
+"""Rows: what a stream is in the reference interpreter, how its values are told apart and put in
+order, and what an operator reads beside its input.
 
-In: tuples of held values (terascope.types). Out: `Rows`, keys that say which values are the same
-one, and sort keys that place NULLs.
+In: tuples of held values (terascope.types), the sources, and the streams computed so far. Out:
+`Rows`, keys that say which values are the same one, sort keys that place NULLs, and `Evaluation`,
+which operators hand down.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from terascope.functions.base import Value
+from terascope.functions.overflow import Overflow
 from terascope.functions.values import order_key
-from terascope.plan.rel import Field
+from terascope.plan.evaluate import Evaluator, Parameters, compile_expr
+from terascope.plan.expr import Col, Expr, Lit, Param
+from terascope.plan.horizon import Horizons
+from terascope.plan.plan import Plan
+from terascope.plan.rel import Field, Rel, Scan
+from terascope.plan.show import written
 
 Row: TypeAlias = tuple[Value, ...]
 
@@ -79,3 +86,55 @@ def canonical_key(value: Value) -> tuple[Any, ...]:
 
 def canonical_order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: tuple(canonical_key(v) for v in row))
+
+
+# ---- what an operator reads beside its input -----------------------------------------------------
+
+
+class Sources(Protocol):
+    """Where the tuples of scans come from."""
+
+    def rows(self, scan: Scan) -> list[Row]:
+        """The tuples, in the order of `scan.fields`, hidden columns included."""
+        ...
+
+    def horizon(self, scan: Scan) -> Mapping[str, int]:
+        """For columns of the scan: the largest value over all tuples of its interfaces, those of
+        other protocols included. A column that is not in it has no known horizon.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    scan: Callable[[Scan], list[Row]]
+    """Gives the tuples of a scan."""
+    streams: Mapping[str, Rows]
+    """The streams that stand before this one."""
+    horizons: Horizons
+    values: Parameters
+    """The values of parameters."""
+
+    @classmethod
+    def of(cls, plan: Plan, sources: Sources, streams: Mapping[str, Rows]) -> Evaluation:
+        trees = {stream.name: stream.rel for stream in plan}
+        horizons = Horizons(sources.horizon, trees, plan.values)
+        return cls(sources.rows, streams, horizons, plan.values)
+
+    def compile(self, expr: Expr, names: tuple[str, ...]) -> Evaluator:
+        """A function that evaluates `expr` over tuples whose columns are `names`."""
+        evaluate = compile_expr(expr, names, self.values)
+        if isinstance(expr, Col | Lit | Param):
+            return evaluate
+
+        def told(row: Sequence[Value]) -> Value:
+            try:
+                return evaluate(row)
+            except Overflow as mistake:
+                raise Overflow(written(expr), mistake.query) from None
+
+        return told
+
+    def horizon(self, expr: Expr, rel: Rel) -> Value:
+        """How far an expression over `rel` has moved; None when it is not known."""
+        return self.horizons.of(expr, rel)

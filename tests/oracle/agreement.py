@@ -11,9 +11,8 @@ from typing import TypeAlias
 from terascope.functions.base import Value
 from terascope.plan.plan import Plan, Stream
 from terascope.plan.rel import Rel
-from terascope.reference.context import Sources
 from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import Row, Rows
+from terascope.reference.rows import Row, Rows, Sources
 from tests.oracle.compare import assert_same_rows
 from tests.oracle.duckdb_sql import run_duckdb
 from tests.reference.memory_sources import MemorySources
