@@ -49,13 +49,12 @@ def bind_aggregate(
     function = context.functions.aggregate(node.name)
     assert function is not None
     if into is None:
-        raise mistake(
-            "misplaced-aggregate",
-            f"aggregate '{node.name}' cannot stand {outer.clause}",
-            node.span,
-            help="aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
-            "to aggregate an aggregate, read the first query from a second one",
+        message = f"aggregate '{node.name}' cannot stand {outer.clause}"
+        help = (
+            "aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
+            "to aggregate an aggregate, read the first query from a second one"
         )
+        raise mistake("misplaced-aggregate", message, node.span, help=help)
     if node.star:  # as in count(*): no argument is needed
         if not function.takes_star or node.distinct:
             raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)

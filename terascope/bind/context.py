@@ -79,12 +79,9 @@ class BindContext:
         real = found.resolve()
         if any(real.is_relative_to(folder.resolve()) for folder in self.folders):
             return real
-        raise mistake(
-            "forbidden-file",
-            f"a query may not read '{name}': it is in no folder of the setting query_files",
-            span,
-            help='whoever runs the set can allow its folder: query_files = ["FOLDER"]',
-        )
+        message = f"a query may not read '{name}': it is in no folder of the setting query_files"
+        help = 'whoever runs the set can allow its folder: query_files = ["FOLDER"]'
+        raise mistake("forbidden-file", message, span, help=help)
 
     def error(
         self,

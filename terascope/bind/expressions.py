@@ -95,12 +95,9 @@ class ExprBinder:
             case ast.ConstantRef(name=name):
                 return self.bind_constant(name, node.span)
             case ast.InterfaceProperty(name=name):
-                raise mistake(
-                    "not-executable",
-                    f"'@{name}': properties of an interface are parsed but not executed yet",
-                    node.span,
-                    help="compare the column 'interface' with the interface's name",
-                )
+                message = f"'@{name}': properties of an interface are parsed but not executed yet"
+                help = "compare the column 'interface' with the interface's name"
+                raise mistake("not-executable", message, node.span, help=help)
             case ast.Unary(op=op, operand=operand):
                 return self.bind_unary(op, operand, node.span)
             case ast.Binary(op=op, left=left, right=right):
@@ -127,12 +124,9 @@ class ExprBinder:
         """A predicate: must be BOOL."""
         bound = self.expr(node)
         if bound.type not in (Type.BOOL, Type.NULL):
-            raise mistake(
-                "type-mismatch",
-                f"a condition must be BOOL, this is {bound.type.label}",
-                node.span,
-                help="compare it with something, such as = 0",
-            )
+            message = f"a condition must be BOOL, this is {bound.type.label}"
+            help = "compare it with something, such as = 0"
+            raise mistake("type-mismatch", message, node.span, help=help)
         return bound
 
     # ---- leaves
@@ -166,23 +160,17 @@ class ExprBinder:
 
     def bind_parameter(self, name: str, span: Span) -> Expr:
         if name not in self.context.parameters:
-            raise mistake(
-                "unknown-parameter",
-                f"parameter '${name}' is neither declared nor given",
-                span,
-                help=f"declare it with PARAM {{ {name} INT; }} or give it with --param {name}=...",
-            )
+            message = f"parameter '${name}' is neither declared nor given"
+            help = f"declare it with PARAM {{ {name} INT; }} or give it with --param {name}=..."
+            raise mistake("unknown-parameter", message, span, help=help)
         self.context.used_parameters.add(name)
         return self.context.parameters[name]
 
     def bind_constant(self, name: str, span: Span) -> Expr:
         if name.lower() not in self.constants:
-            raise mistake(
-                "unknown-constant",
-                f"'#{name}' has no value",
-                span,
-                help=f"give it one with DEFINE {{ {name} '...'; }} before the query",
-            )
+            message = f"'#{name}' has no value"
+            help = f"give it one with DEFINE {{ {name} '...'; }} before the query"
+            raise mistake("unknown-constant", message, span, help=help)
         return self.constants[name.lower()]
 
     # ---- operators
@@ -303,12 +291,11 @@ class ExprBinder:
     def bind_call(self, node: ast.CallExpr) -> Expr:
         functions = self.context.functions
         if node.super_:
-            raise mistake(
-                "not-executable",
+            message = (
                 f"superaggregate '{node.name}$' belongs to the sampling operator, "
-                "which is parsed but not executed yet",
-                node.span,
+                "which is parsed but not executed yet"
             )
+            raise mistake("not-executable", message, node.span)
         extractor = self.context.extractors.get(node.name.lower())
         if extractor is not None:
             return self.bind_extractor(extractor, node)
@@ -324,19 +311,13 @@ class ExprBinder:
         if reason is not None:
             raise mistake("not-executable", f"'{node.name}': {reason}", node.span)
         if node.name.lower() in self.context.udafs:
-            raise mistake(
-                "not-executable",
-                f"'{node.name}' is declared, but no aggregate of that name is registered",
-                node.span,
-                help="register a Python class of that name, see docs/extending",
-            )
+            message = f"'{node.name}' is declared, but no aggregate of that name is registered"
+            help = "register a Python class of that name, see docs/extending"
+            raise mistake("not-executable", message, node.span, help=help)
         close = functions.suggest(node.name)
-        self.context.error(
-            "unknown-function",
-            f"unknown function '{node.name}'",
-            node.span,
-            help=f"did you mean {' or '.join(close)}?" if close else None,
-        )
+        message = f"unknown function '{node.name}'"
+        hint = f"did you mean {' or '.join(close)}?" if close else None
+        self.context.error("unknown-function", message, node.span, help=hint)
         self.exprs(node.args)
         raise Mistake
 
@@ -363,11 +344,8 @@ class ExprBinder:
                 path = self.context.find_file(name, span)
                 return (*args[:place], Lit(str(path), type), *args[place + 1 :])
             case _ if self.context.folders is not None:
-                raise mistake(
-                    "forbidden-file",
-                    f"'{scalar.name}' must name its file here, because query_files is limited",
-                    span,
-                )
+                message = f"'{scalar.name}' must name its file here, because query_files is limited"
+                raise mistake("forbidden-file", message, span)
             case _:
                 return args
 
@@ -384,11 +362,8 @@ class ExprBinder:
         taken = len(extractor.aggregate_parameters)
         wanted = taken + len(extractor.extra_parameters)
         if len(node.args) != wanted:
-            raise mistake(
-                "wrong-arguments",
-                f"'{node.name}' is declared with {wanted} arguments, not {len(node.args)}",
-                node.span,
-            )
+            message = f"'{node.name}' is declared with {wanted} arguments, not {len(node.args)}"
+            raise mistake("wrong-arguments", message, node.span)
         inner = ast.CallExpr(extractor.aggregate, node.args[:taken], span=node.span)
         if self.context.functions.deferred(extractor.aggregate) is not None:
             return self.bind_call(inner)
@@ -413,12 +388,9 @@ def check_range(cast: Expr, span: Span) -> None:
 
 def out_of_range(value: Value, type: Type, span: Span) -> Mistake:
     least, most = value_range(type)
-    return mistake(
-        "bad-literal",
-        f"{value} is no {type.label}, which goes from {least} to {most}",
-        span,
-        help="take LLONG for numbers with a sign, ULLONG for large ones",
-    )
+    message = f"{value} is no {type.label}, which goes from {least} to {most}"
+    help = "take LLONG for numbers with a sign, ULLONG for large ones"
+    return mistake("bad-literal", message, span, help=help)
 
 
 def is_fixed(expr: Expr) -> bool:

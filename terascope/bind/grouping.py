@@ -141,12 +141,9 @@ class Grouped:
             if expr.name in self.aggregates.calls:
                 return expr
             shown = expr.name.lstrip("#")
-            self.context.error(
-                "not-grouped",
-                f"'{shown}' is neither a key of GROUP BY nor inside an aggregate",
-                span,
-                help=f"add {shown} to GROUP BY, or take min({shown}) or max({shown})",
-            )
+            message = f"'{shown}' is neither a key of GROUP BY nor inside an aggregate"
+            help = f"add {shown} to GROUP BY, or take min({shown}) or max({shown})"
+            self.context.error("not-grouped", message, span, help=help)
             return None
         parts = [self.rewrite(part, span) for part in children(expr)]
         kept = tuple(p for p in parts if p is not None)
@@ -182,13 +179,9 @@ def tell_unbounded(context: BindContext, span: Span, source: Rel, what: str = "G
     example = next((n for n in ordered if n.rpartition(".")[2] == "time"), None)
     key = f"{example}/60" if example else (ordered[0] if ordered else "an ordered column")
     if what == "aggregate":
-        context.error(
-            "unbounded-group-by",
-            "an aggregate over the whole stream never ends: a stream has no last tuple",
-            span,
-            notes=(note,),
-            help=f"say how often you want it: EVERY 1 minute, or GROUP BY {key}",
-        )
+        message = "an aggregate over the whole stream never ends: a stream has no last tuple"
+        help = f"say how often you want it: EVERY 1 minute, or GROUP BY {key}"
+        context.error("unbounded-group-by", message, span, notes=(note,), help=help)
         return
     context.error(
         "unbounded-group-by",
@@ -212,10 +205,7 @@ def empty_windows(
         _, key = grouping.keys[0]
         if key.type.is_integer and expression_slope(key, orders).trend is Trend.INCREASING:
             return "epoch"
-    context.error(
-        "bad-hint",
-        "empty 'emit' is for windows without other keys",
-        span,
-        help="leave it out, or group by the window alone",
-    )
+    message = "empty 'emit' is for windows without other keys"
+    help = "leave it out, or group by the window alone"
+    context.error("bad-hint", message, span, help=help)
     return None

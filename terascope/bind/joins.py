@@ -85,12 +85,9 @@ def join_leaves(
     """
     repeated = [q for q, n in Counter(leaf.qualifier for leaf in leaves).items() if n > 1]
     if repeated:
-        raise mistake(
-            "duplicate-alias",
-            f"two inputs are called '{repeated[0]}'",
-            clause.span,
-            help=f"give them aliases: {repeated[0]} a, {repeated[0]} b",
-        )
+        message = f"two inputs are called '{repeated[0]}'"
+        help = f"give them aliases: {repeated[0]} a, {repeated[0]} b"
+        raise mistake("duplicate-alias", message, clause.span, help=help)
     inputs = tuple(
         ScopeInput(
             leaf.qualifier,

@@ -24,12 +24,9 @@ def bind_merge(context: BindContext, query: ast.MergeQuery, leaves: Sequence[Fro
         Mistake: the streams cannot be merged.
     """
     if len(query.fields) != len(leaves):
-        raise mistake(
-            "merge-mismatch",
-            f"MERGE names {len(query.fields)} fields for {len(leaves)} streams",
-            query.span,
-            help="one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S",
-        )
+        message = f"MERGE names {len(query.fields)} fields for {len(leaves)} streams"
+        help = "one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S"
+        raise mistake("merge-mismatch", message, query.span, help=help)
     pairs = list(zip(leaves, query.fields, strict=True))
     positions = context.attempt(each, lambda pair: merge_position(context, *pair), pairs)
     if positions is None:
@@ -65,24 +62,20 @@ def common_order(
         )
         span = names[0].span.to(name.span)
         if order.slope.trend is not first.slope.trend:
-            raise mistake(
-                "unordered-merge",
-                "the merge fields have no common order: one rises and one falls",
-                span,
+            message = "the merge fields have no common order: one rises and one falls"
+            help = (
                 "turn one round in a sub-query, "
                 f"(SELECT -{name.name} AS {name.name}, ... FROM ...) {leaf.qualifier}, "
-                "or merge on fields that move the same way",
-                notes,
+                "or merge on fields that move the same way"
             )
+            raise mistake("unordered-merge", message, span, help, notes)
         if order.clock and first.clock and order.clock != first.clock:
-            raise mistake(
-                "unordered-merge",
-                "the merge fields have no common order: their clocks count in different units",
-                span,
+            message = "the merge fields have no common order: their clocks count in different units"
+            help = (
                 "bring them to one unit in a sub-query, "
-                f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}",
-                notes,
+                f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}"
             )
+            raise mistake("unordered-merge", message, span, help, notes)
     return first.slope.trend
 
 
@@ -109,19 +102,13 @@ def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int:
     """Where the merge field stands among the columns of its stream."""
     names = [f.name for f in leaf.rel.visible]
     if name.qualifier not in (None, leaf.qualifier):
-        raise mistake(
-            "merge-mismatch",
-            f"'{name.qualifier}.{name.name}' should name a field of '{leaf.qualifier}'",
-            name.span,
-            help="merge fields stand in the order of the streams in FROM",
-        )
+        message = f"'{name.qualifier}.{name.name}' should name a field of '{leaf.qualifier}'"
+        help = "merge fields stand in the order of the streams in FROM"
+        raise mistake("merge-mismatch", message, name.span, help=help)
     if name.name not in names:
-        raise mistake(
-            "unknown-column",
-            f"'{leaf.qualifier}' has no column '{name.name}'",
-            name.span,
-            help=f"columns are: {', '.join(names)}",
-        )
+        message = f"'{leaf.qualifier}' has no column '{name.name}'"
+        help = f"columns are: {', '.join(names)}"
+        raise mistake("unknown-column", message, name.span, help=help)
     if name.name not in context.orders(leaf.rel):
         raise mistake(
             "unordered-merge",
@@ -141,21 +128,19 @@ def alike(leaves: Sequence[FromLeaf], query: ast.MergeQuery) -> tuple[Rel, ...]:
     with_place = len(hidden) == 1 and all(knows_place(leaf.rel) for leaf in leaves)
     for leaf in leaves:
         if len(leaf.rel.visible) != len(first.visible):
-            raise mistake(
-                "merge-mismatch",
+            message = (
                 f"'{leaf.qualifier}' has {len(leaf.rel.visible)} columns, "
-                f"'{leaves[0].qualifier}' has {len(first.visible)}",
-                query.span,
+                f"'{leaves[0].qualifier}' has {len(first.visible)}"
             )
+            raise mistake("merge-mismatch", message, query.span)
         for place, (target, field) in enumerate(zip(first.visible, leaf.rel.visible, strict=True)):
             common = unify(types[place], field.type)
             if common is None:
-                raise mistake(
-                    "merge-mismatch",
+                message = (
                     f"column '{field.name}' is {field.type.label} in '{leaf.qualifier}' "
-                    f"and {target.type.label} in '{leaves[0].qualifier}'",
-                    query.span,
+                    f"and {target.type.label} in '{leaves[0].qualifier}'"
                 )
+                raise mistake("merge-mismatch", message, query.span)
             types[place] = common
     rels: list[Rel] = []
     for leaf in leaves:

@@ -141,13 +141,9 @@ def unknown_property(prop: ast.FieldProperty) -> Diagnostic:
     if close := get_close_matches(prop.name, words, 1, MISSPELT):
         help = f"did you mean {close[0]}? known: {known}"
         return Diagnostic("unknown-property", message, prop.span, help=help)
-    return Diagnostic(
-        "unknown-hint",
-        f"{message} has no effect",
-        prop.span,
-        help=f"known: {known}",
-        severity="warning",
-    )
+    message = f"{message} has no effect"
+    help = f"known: {known}"
+    return Diagnostic("unknown-hint", message, prop.span, help=help, severity="warning")
 
 
 # ---- what a source provides ----------------------------------------------------------------------
@@ -244,13 +240,12 @@ def check_packet_fields(protocol: Protocol) -> dict[str, Diagnostic]:
             continue
         same = known.type is declared.type or (known.type.is_integer and declared.type.is_integer)
         if not same:
-            raise mistake(
-                "wrong-type",
+            message = (
                 f"'{declared.name}' of a packet is {known.type.label}, "
-                f"{protocol.name} declares {declared.type.label}",
-                NOWHERE,
-                "leave the type out, or declare that one",
+                f"{protocol.name} declares {declared.type.label}"
             )
+            help = "leave the type out, or declare that one"
+            raise mistake("wrong-type", message, NOWHERE, help)
     return missing
 
 

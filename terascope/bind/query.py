@@ -108,12 +108,9 @@ class QueryBinder:
     def bind_single(self, leaf: FromLeaf, where: ast.Expr | None, span: Span) -> FromClause:
         rel = leaf.rel
         if isinstance(rel, Lookup):
-            raise mistake(
-                "not-a-stream",
-                f"watch list '{rel.name}' is no stream by itself",
-                span,
-                help="join it with one: FROM TCP t, wl w WHERE t.srcIP = w.ip",
-            )
+            message = f"watch list '{rel.name}' is no stream by itself"
+            help = "join it with one: FROM TCP t, wl w WHERE t.srcIP = w.ip"
+            raise mistake("not-a-stream", message, span, help=help)
         scope = Scope((ScopeInput(leaf.qualifier, tuple((f.name, f) for f in rel.fields)),))
         if where is not None:
             predicate = self.bind_condition(where, scope)
@@ -147,12 +144,9 @@ class QueryBinder:
         if ref.interface is None and name in context.watchlists:
             return self.bind_watchlist(context.watchlists[name], ref.span)
         if ref.interface is None and "/" in name:
-            raise mistake(
-                "not-executable",
-                f"library query '{name}': queries of a library are parsed but not read yet",
-                ref.span,
-                help="put the query into this file",
-            )
+            message = f"library query '{name}': queries of a library are parsed but not read yet"
+            help = "put the query into this file"
+            raise mistake("not-executable", message, ref.span, help=help)
         try:
             scan = context.catalog.scan(ref)
         except Mistake as wrong:
@@ -175,12 +169,9 @@ class QueryBinder:
         keys = tuple(f.name for f in statement.fields if any(p.name == "key" for p in f.properties))
         filename = {p.key: p.value for p in statement.define}.get("filename")
         if filename is None:
-            raise mistake(
-                "missing-file",
-                "the watch list does not say which file it is read from",
-                statement.span,
-                help="add filename 'list.csv'; to its DEFINE",
-            )
+            message = "the watch list does not say which file it is read from"
+            help = "add filename 'list.csv'; to its DEFINE"
+            raise mistake("missing-file", message, statement.span, help=help)
         path = context.find_file(filename, statement.span)
         if not path.exists() and not context.catalog.open_world:
             raise mistake("missing-file", f"no such file: '{filename}'", statement.span)

@@ -63,12 +63,9 @@ def bind_rank(context: BindContext, select: ast.Select, rel: Rel, binder: ExprBi
     if natural:
         return rel
     span = select.order_by[0].span.to(select.order_by[-1].span) if select.order_by else select.span
-    context.error(
-        "unbounded-order",
-        "ORDER BY and LIMIT work within a window, and this stream has none",
-        span,
-        help="cut it into windows, such as EVERY 1 minute",
-    )
+    message = "ORDER BY and LIMIT work within a window, and this stream has none"
+    help = "cut it into windows, such as EVERY 1 minute"
+    context.error("unbounded-order", message, span, help=help)
     return None
 
 

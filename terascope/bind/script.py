@@ -92,20 +92,14 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
             if known is statement:
                 context.diagnostics += context.catalog.declare(statement)
             elif known != statement:
-                context.error(
-                    "duplicate-name",
-                    f"'{statement.name}' is declared before, and differently",
-                    statement.span,
-                    help="declare it once; all queries of the set can read it",
-                )
+                message = f"'{statement.name}' is declared before, and differently"
+                help = "declare it once; all queries of the set can read it"
+                context.error("duplicate-name", message, statement.span, help=help)
         case ast.WatchlistStatement():
             if not statement.name:
-                context.error(
-                    "missing-name",
-                    "a watch list needs a name",
-                    statement.span,
-                    help="add query_name 'name'; to its DEFINE",
-                )
+                message = "a watch list needs a name"
+                help = "add query_name 'name'; to its DEFINE"
+                context.error("missing-name", message, statement.span, help=help)
             else:
                 context.watchlists[statement.name] = statement
         case ast.UdafDeclaration(name=name):
@@ -138,12 +132,9 @@ def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.Que
         problem = name_problem(name)
         if problem is not None:
             shown = name if len(name) <= MOST_SHOWN else name[:MOST_SHOWN] + "..."
-            context.error(
-                "bad-name",
-                f"no query can be called '{shown}': {problem}",
-                statement.span,
-                help="the files of its results are called like the query; give it another name",
-            )
+            message = f"no query can be called '{shown}': {problem}"
+            help = "the files of its results are called like the query; give it another name"
+            context.error("bad-name", message, statement.span, help=help)
             continue
         if name in found or name in context.watchlists:
             context.error("duplicate-name", f"two queries are called '{name}'", statement.span)
@@ -162,12 +153,9 @@ def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatem
             return
         if name in visiting:
             path = " -> ".join([*visiting[visiting.index(name) :], name])
-            context.error(
-                "query-cycle",
-                f"queries read each other in a circle: {path}",
-                queries[name].span,
-                help="a query may read only what does not depend on it",
-            )
+            message = f"queries read each other in a circle: {path}"
+            help = "a query may read only what does not depend on it"
+            context.error("query-cycle", message, queries[name].span, help=help)
             context.failed.update(visiting[visiting.index(name) :])
             return
         visiting.append(name)
@@ -207,12 +195,9 @@ def bind_liveness(context: BindContext, statement: ast.QueryStatement) -> float 
     try:
         return seconds_or_never(told.value + "s" if is_bare else told.value)
     except ValueError:
-        context.error(
-            "bad-hint",
-            f"'{told.value}' is not a value of liveness_timeout",
-            told.span,
-            help="it takes seconds (30), a length of time ('5m') or 'off': wait for ever",
-        )
+        message = f"'{told.value}' is not a value of liveness_timeout"
+        help = "it takes seconds (30), a length of time ('5m') or 'off': wait for ever"
+        context.error("bad-hint", message, told.span, help=help)
         return None
 
 
@@ -226,12 +211,9 @@ def query_binder(context: BindContext, name: str, statement: ast.QueryStatement)
     }
     for key, values in allowed.items():
         if key in define and define[key].value.lower() not in values:
-            context.error(
-                "bad-hint",
-                f"'{define[key].value}' is not a value of {key}",
-                define[key].span,
-                help=f"it takes {' or '.join(repr(v) for v in values)}",
-            )
+            message = f"'{define[key].value}' is not a value of {key}"
+            help = f"it takes {' or '.join(repr(v) for v in values)}"
+            context.error("bad-hint", message, define[key].span, help=help)
     nodes = walk(statement.query)
     used = {node.name.lower() for node in nodes if isinstance(node, ast.ConstantRef)}
     constants: dict[str, Lit] = {}
@@ -243,12 +225,9 @@ def query_binder(context: BindContext, name: str, statement: ast.QueryStatement)
                 "hint-without-effect", f"hint '{prop.key}' has no effect yet", prop.span
             )
         elif key not in HONOURED:
-            context.warning(
-                "unknown-hint",
-                f"unknown hint '{prop.key}'",
-                prop.span,
-                help=f"a constant is used as #{prop.key} in the query",
-            )
+            message = f"unknown hint '{prop.key}'"
+            help = f"a constant is used as #{prop.key} in the query"
+            context.warning("unknown-hint", message, prop.span, help=help)
     empty = define["empty"].value.lower() if "empty" in define else "omit"
     fill = define["outer_fill"].value.lower() if "outer_fill" in define else "null"
     return QueryBinder(context, name, constants, fill, empty == "emit")
@@ -284,11 +263,8 @@ def bind_parameters(
                 continue
             known = found.get(declared.name)
             if known is not None and known.type.label != type.label:
-                context.error(
-                    "type-mismatch",
-                    f"parameter '${declared.name}' is declared {known.type.label} elsewhere",
-                    declared.span,
-                )
+                message = f"parameter '${declared.name}' is declared {known.type.label} elsewhere"
+                context.error("type-mismatch", message, declared.span)
                 continue
             found[declared.name] = parameter(context, declared, type, given)
     for name, text in given.items():
@@ -305,12 +281,9 @@ def parameter(
     name = declared.name
     if name not in given:
         if not context.catalog.open_world:
-            context.error(
-                "missing-parameter",
-                f"parameter '${name}' has no value",
-                declared.span,
-                help=f"give it with --param {name}=...",
-            )
+            message = f"parameter '${name}' has no value"
+            help = f"give it with --param {name}=..."
+            context.error("missing-parameter", message, declared.span, help=help)
         return Parameter(name, type, None)
     value = cast_value(given[name], Type.STRING, type)
     if value is None and type is Type.ULLONG:

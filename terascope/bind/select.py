@@ -125,12 +125,9 @@ class SelectBinder:
         try:
             return tuple(self.clause.scope.find_shared(n, span)[0] for n in (WSTART, WEND))
         except Mistake:
-            self.context.error(
-                "ambiguous-window",
-                "several inputs have windows, and the condition does not say how they meet",
-                span,
-                help="equate them: a.wstart = b.wstart AND a.wend = b.wend",
-            )
+            message = "several inputs have windows, and the condition does not say how they meet"
+            help = "equate them: a.wstart = b.wstart AND a.wend = b.wend"
+            self.context.error("ambiguous-window", message, span, help=help)
             return ()
 
     # ---- selection and projection
@@ -276,12 +273,11 @@ class SelectBinder:
         key = dict(grouping.keys)[epoch]
         increasing = expression_slope(key, orders).trend is Trend.INCREASING
         if not key.type.is_integer or not increasing or grouping.sets is not None:
-            self.context.error(
-                "bad-epoch",
+            message = (
                 "CLOSING_WHEN needs an epoch that counts up in integers, such as time/60, "
-                "and plain keys",
-                span,
+                "and plain keys"
             )
+            self.context.error("bad-epoch", message, span)
             return None
         keys = ((epoch, key), *((n, e) for n, e in grouping.keys if n != epoch))
         return Running(source, keys, aggregates.named, closing, span=span)

@@ -103,13 +103,9 @@ def explain(failure: Failure) -> Diagnostic:
     if misspelt := _misspelt_before(failure):
         return misspelt
     found = _quoted(failure.found) if failure.found else "the end of the statement"
-    return Diagnostic(
-        "syntax",
-        f"expected {_expected(failure)}, found {found}",
-        failure.span,
-        notes=_notes(failure),
-        help=_help(failure),
-    )
+    message = f"expected {_expected(failure)}, found {found}"
+    help = _help(failure)
+    return Diagnostic("syntax", message, failure.span, notes=_notes(failure), help=help)
 
 
 def _misspelt_before(failure: Failure) -> Diagnostic | None:
@@ -122,12 +118,9 @@ def _misspelt_before(failure: Failure) -> Diagnostic | None:
     keyword = _alike(before.word, failure.expected_before)
     if keyword is None or not _continues(keyword, failure.found):
         return None
-    return Diagnostic(
-        "syntax",
-        f"'{before.text}' is not a keyword of GSQL",
-        before.span,
-        help=f"did you mean {keyword}?",
-    )
+    message = f"'{before.text}' is not a keyword of GSQL"
+    help = f"did you mean {keyword}?"
+    return Diagnostic("syntax", message, before.span, help=help)
 
 
 def _continues(keyword: str, found: Token | None) -> bool:

@@ -216,11 +216,8 @@ def _too_deep(root: SyntaxNode) -> Diagnostic | None:
     while pending:
         node, depth = pending.pop()
         if depth > DEEPEST:
-            return Diagnostic(
-                "too-deep",
-                f"this expression nests more than {DEEPEST} levels deep",
-                node.span,
-                help="write IN (...) for a chain of OR, or split the query in two",
-            )
+            message = f"this expression nests more than {DEEPEST} levels deep"
+            help = "write IN (...) for a chain of OR, or split the query in two"
+            return Diagnostic("too-deep", message, node.span, help=help)
         pending += ((child, depth + 1) for child in children(node))
     return None

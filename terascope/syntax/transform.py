@@ -183,12 +183,9 @@ def select(children: Children) -> ast.Select:
         field = {"GROUP": "group_by", "ORDER": "order_by"}.get(word, word.lower())
         if field in clauses:
             called = f"{word} BY" if word in ("GROUP", "SUPERGROUP", "ORDER") else word
-            raise mistake(
-                "duplicate-clause",
-                f"this query has a second {called} clause",
-                part.span,
-                "write both conditions in one, with AND" if "_" not in field else None,
-            )
+            message = f"this query has a second {called} clause"
+            help = "write both conditions in one, with AND" if "_" not in field else None
+            raise mistake("duplicate-clause", message, part.span, help)
         clauses[field] = value
     begins = start - 1 if isinstance(children[start - 1], ast.From) else start
     ends = max(i for i, child in enumerate(children) if not isinstance(child, Matched))
