@@ -24,8 +24,7 @@ from terascope.bind.coerce import (
     wide_literal,
 )
 from terascope.bind.context import BindContext
-from terascope.bind.missing_side import with_common_values
-from terascope.bind.scope import Scope
+from terascope.bind.scope import Scope, with_common_values
 from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Scalar, Value, ValueMistake
 from terascope.functions.casts import cast_value, check_cast, is_within

@@ -4,7 +4,7 @@ In: the leaves of a FROM clause, its ON conditions and WHERE. Out: a relation wh
 called `alias.column`, with each condition at the join that needs it. Without ON, the WHERE
 conjuncts that name both sides are the join condition and those of one side filter that side first;
 with ON, WHERE filters what the joins give, as in SQL, and a column of a missing side is NULL
-(missing_side.py).
+(scope.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from itertools import compress, product
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.order import Orders, expression_slope
 from terascope.bind.context import BindContext
-from terascope.bind.missing_side import as_written, marker_name
 from terascope.bind.scope import (
     FromClause,
     FromLeaf,
     Scope,
     ScopeInput,
+    as_written,
+    marker_name,
     merged,
     on_conditions,
     scope_of_where,

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from terascope.analysis.order import knows_place
 from terascope.bind.coerce import of_type
 from terascope.bind.context import BindContext
+from terascope.bind.protocols import rising
 from terascope.bind.scope import FromLeaf
-from terascope.bind.stream_order import rising, says_place
+from terascope.connectors.arrival import is_arrival
 from terascope.diagnostic import Mistake, each, mistake
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr, Lit
-from terascope.plan.rel import Merge, Project, Rel
+from terascope.plan.rel import TS, Filter, Merge, Project, Rank, Rel, Scan
 from terascope.syntax import ast
 from terascope.types import Type, unify
 
@@ -86,6 +87,30 @@ def in_merge_order(rels: tuple[Rel, ...], on: str, trend: Trend) -> tuple[Rel, .
     if trend is Trend.INCREASING and all(says_place(rel, on) for rel in rels):
         return rels
     return tuple(first_hidden(rel, on, trend) for rel in rels)
+
+
+def says_place(rel: Rel, name: str) -> bool:
+    """Whether the hidden time of tuples puts them in the order of this column, too: it is the same
+    column, or the finer clock of the same packets. Streams that are read are not looked into.
+    """
+    match rel:
+        case Scan():
+            columns = {c.name: c for c in rel.columns}
+            if TS not in columns:
+                return False
+            same = columns[name].read_from == columns[TS].read_from
+            own = columns[name].clock is not None and not is_arrival(columns[name].read_from)
+            return same or (rel.layer is not None and own)
+        case Filter() | Rank():
+            return says_place(rel.source, name)
+        case Project():
+            items = dict(rel.items)
+            column, time = items[name], items.get(TS)
+            if not isinstance(column, Col) or not isinstance(time, Col) or time.name != TS:
+                return False
+            return says_place(rel.source, column.name)
+        case _:
+            return False
 
 
 def first_hidden(rel: Rel, on: str, trend: Trend) -> Rel:

@@ -1,7 +1,8 @@
-"""ORDER BY and LIMIT: top-k within each window.
+"""ORDER BY and LIMIT: top-k within each window; and the order of a stream, for FIRST and LAST.
 
 In: the clauses of a SELECT and the relation they stand over. Out: a `Rank` whose last columns break
-every tie, so that partitions do not matter.
+every tie, so that partitions do not matter; and, for ordered columns that fall, hidden columns that
+rise, so that every engine sorts tuples in ascending order only.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from terascope.analysis.order import Orders, expression_slope, knows_place, sequ
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import Grouped
+from terascope.bind.protocols import rising
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr
-from terascope.plan.rel import WEND, WSTART, Rank, Rel
+from terascope.plan.rel import WEND, WSTART, Project, Rank, Rel
 from terascope.syntax import ast
 
 OrderBy = list[tuple[Expr, bool]]
@@ -73,3 +75,16 @@ def rank(select: ast.Select, rel: Rel, order: OrderBy, per: tuple[str, ...], ord
     """Ties are broken by the order of the stream."""
     ties: OrderBy = [(Col(n, rel.type_of(n)), falling) for n, falling in sequence(rel, orders)]
     return Rank(rel, per, (*order, *ties), select.limit, span=select.span)
+
+
+def in_stream_order(rel: Rel, orders: Orders) -> tuple[Rel, tuple[str, ...]]:
+    """The relation, and columns that sort its tuples in the order of the stream when ascending."""
+    columns = sequence(rel, orders)
+    if not any(falls for _, falls in columns):
+        return rel, tuple(name for name, _ in columns)
+    turned = {
+        f"#rising.{name}": rising(Col(name, rel.type_of(name))) for name, falls in columns if falls
+    }
+    kept: list[tuple[str, Expr]] = [(f.name, Col(f.name, f.type)) for f in rel.fields]
+    made = Project(rel, (*kept, *turned.items()), span=rel.span)
+    return made, tuple(f"#rising.{name}" if falls else name for name, falls in columns)

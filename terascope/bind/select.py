@@ -24,9 +24,8 @@ from terascope.bind.grouping import (
     empty_windows,
     tell_unbounded,
 )
-from terascope.bind.ranking import bind_order, bind_rank, rank
+from terascope.bind.ranking import bind_order, bind_rank, in_stream_order, rank
 from terascope.bind.scope import FromClause, ScopeInput
-from terascope.bind.stream_order import in_stream_order
 from terascope.bind.windows import bind_window
 from terascope.diagnostic import Mistake, Span, mistake
 from terascope.functions.base import Trend
