@@ -276,10 +276,7 @@ def length_of_time(children: Children) -> ast.Duration:
 
 # ---- all of them ---------------------------------------------------------------------------------
 
-BRACKETS: Final[Rules] = {
-    "only_expr": lambda found: nodes(found)[0],
-    "parenthesised": lambda found: nodes(found)[0],
-}
+BRACKETS: Final[Rules] = {"parenthesised": lambda found: nodes(found)[0]}
 """Brackets leave no trace in the tree; the printer sets them where precedence asks for them."""
 
 QUERY_RULES: Final = BRACKETS | placed(
