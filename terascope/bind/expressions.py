@@ -36,16 +36,6 @@ from terascope.plan.expr import Call, Case, Cast, Expr, Lit, Param, is_constant,
 from terascope.syntax import ast
 from terascope.types import INT_MAX, UINT_MAX, WIDE_MAX, Type, type_names, unified, value_range
 
-LITERAL_TYPES: Mapping[str, Type] = {
-    "int": Type.INT,
-    "float": Type.FLOAT,
-    "string": Type.STRING,
-    "bool": Type.BOOL,
-    "null": Type.NULL,
-    "ip": Type.IP,
-    "ipv6": Type.IPV6,
-    "binary": Type.BINARY,
-}
 BITS = frozenset({"&", "|", "^"})
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
@@ -71,9 +61,6 @@ class ExprBinder:
     def within_aggregate(self) -> ExprBinder:
         """For the arguments of an aggregate: no further aggregate, no SELECT alias."""
         return replace(self, select_aliases={}, aggregates=None, clause="inside an aggregate")
-
-    def bind(self, node: ast.Expr) -> Expr | None:
-        return self.context.attempt(self.expr, node)
 
     def bind_condition(self, node: ast.Expr) -> Expr | None:
         return self.context.attempt(self.condition, node)
@@ -145,9 +132,7 @@ class ExprBinder:
             raise Mistake(replace(absent, span=node.span)) from None
 
     def bind_literal(self, node: ast.Literal_) -> Expr:
-        type = LITERAL_TYPES[node.kind]
-        if node.type_name is not None:
-            type = type_names[node.type_name]
+        type = type_names[node.type_name] if node.type_name else Type[node.kind.upper()]
         if isinstance(node.value, int) and not isinstance(node.value, bool):
             if type is Type.INT and node.value >= 0:
                 type = Type.UINT if node.value <= UINT_MAX else Type.ULLONG
@@ -211,7 +196,7 @@ class ExprBinder:
             assert isinstance(value, int | float)
             if isinstance(value, int) and not is_within(-value, Type.LLONG):
                 raise out_of_range(-value, Type.LLONG, span)
-            return Lit(-value, LITERAL_TYPES[operand.kind])
+            return Lit(-value, Type[operand.kind.upper()])
         bound = self.expr(operand)
         if op == "~" and bound.type.is_address:
             return self.bind_bits("^", (bound, Lit(UINT_MAX, Type.UINT)), span)

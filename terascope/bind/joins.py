@@ -181,16 +181,11 @@ class JoinTree:
             if condition is None:
                 raise Mistake
         made = self.join(left, right, kind, condition, item.span, nullable, [])
-        if sql:
-            self.note_filled(made)
+        # The columns that the join fills are NULL for the user where their input is missing.
+        for name in (name for name, _ in made.fills if sql and name in self.markers):
+            column = Col(name, made.type_of(name))
+            self.seen[name] = where_present(column, Col(self.markers[name], Type.BOOL))
         return made
-
-    def note_filled(self, join: Join) -> None:
-        """The columns that a join fills are NULL for the user where their input is missing."""
-        for name, _ in join.fills:
-            if name in self.markers:
-                column = Col(name, join.type_of(name))
-                self.seen[name] = where_present(column, Col(self.markers[name], Type.BOOL))
 
     def as_written(self, conditions: Sequence[Expr]) -> list[Expr]:
         """Conditions over what joins gave so far, by SQL's meaning of the columns they fill."""
@@ -202,16 +197,13 @@ class JoinTree:
         leaf = next(self.leaves)
         rel = qualify(leaf)
         if marked:
-            rel = self.with_marker(rel, leaf)
+            name = qualified(leaf.qualifier, marker_name(leaf.rel.names))
+            self.markers |= dict.fromkeys(rel.names, name)
+            rel = replace(rel, items=(*rel.items, (name, TRUE)))
         if self.has_on and nullable:
             return rel
         own = self.take(lambda used: used <= set(rel.names))
         return Filter(rel, conjunction(own), span=leaf.span) if own else rel
-
-    def with_marker(self, rel: Project, leaf: FromLeaf) -> Project:
-        name = qualified(leaf.qualifier, marker_name(leaf.rel.names))
-        self.markers |= dict.fromkeys(rel.names, name)
-        return replace(rel, items=(*rel.items, (name, TRUE)))
 
     def take(self, fits: Callable[[frozenset[str]], bool]) -> list[Expr]:
         """Remove from the pending conjuncts those whose columns fit."""

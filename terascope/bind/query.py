@@ -66,7 +66,7 @@ class QueryBinder:
             clause = bind_every(self.context, select.every, clause)
         emit_empty = self.emit_empty
         rel = SelectBinder(self.context, select, clause, self.constants, emit_empty).bind()
-        if rel is None or self.context.errors > before:
+        if self.context.errors > before:
             raise Mistake
         return rel
 

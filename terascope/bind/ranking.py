@@ -7,11 +7,13 @@ rise, so that every engine sorts tuples in ascending order only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from terascope.analysis.order import Orders, expression_slope, knows_place, sequence
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
-from terascope.bind.grouping import Grouped
 from terascope.bind.protocols import rising
+from terascope.diagnostic import Span, mistake
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import WEND, WSTART, Project, Rank, Rel
@@ -22,18 +24,13 @@ OrderBy = list[tuple[Expr, bool]]
 
 
 def bind_order(
-    context: BindContext, select: ast.Select, binder: ExprBinder, grouped: Grouped | None
-) -> OrderBy | None:
-    """The expressions of ORDER BY; over groups when there is a GROUP BY."""
-    order: OrderBy = []
-    for item in select.order_by:
-        expr = binder.bind(order_target(context, select, item))
-        if expr is not None and grouped is not None:
-            expr = grouped.rewrite(expr, item.span)
-        if expr is None:
-            return None
-        order.append((expr, item.descending))
-    return order
+    context: BindContext, select: ast.Select, bind: Callable[[ast.Expr, Span], Expr]
+) -> OrderBy:
+    """The expressions of ORDER BY."""
+    return [
+        (bind(order_target(context, select, item), item.span), item.descending)
+        for item in select.order_by
+    ]
 
 
 def order_target(context: BindContext, select: ast.Select, item: ast.OrderItem) -> ast.Expr:
@@ -50,11 +47,9 @@ def order_target(context: BindContext, select: ast.Select, item: ast.OrderItem) 
     return item.expr
 
 
-def bind_rank(context: BindContext, select: ast.Select, rel: Rel, binder: ExprBinder) -> Rel | None:
+def bind_rank(context: BindContext, select: ast.Select, rel: Rel, binder: ExprBinder) -> Rel:
     """ORDER BY and LIMIT of a selection: within the window, or the epoch of what it reads."""
-    order = bind_order(context, select, binder, None)
-    if order is None:
-        return None
+    order = bind_order(context, select, lambda expr, _: binder.expr(expr))
     orders = context.orders(rel)
     edges = tuple(n for n in rel.names if n.rpartition(".")[2] in (WSTART, WEND))
     if edges or not knows_place(rel):
@@ -67,8 +62,7 @@ def bind_rank(context: BindContext, select: ast.Select, rel: Rel, binder: ExprBi
     span = select.order_by[0].span.to(select.order_by[-1].span) if select.order_by else select.span
     message = "ORDER BY and LIMIT work within a window, and this stream has none"
     help = "cut it into windows, such as EVERY 1 minute"
-    context.error("unbounded-order", message, span, help=help)
-    return None
+    raise mistake("unbounded-order", message, span, help)
 
 
 def rank(select: ast.Select, rel: Rel, order: OrderBy, per: tuple[str, ...], orders: Orders) -> Rel:

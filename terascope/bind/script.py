@@ -7,7 +7,7 @@ warning found on the way. A query that fails does not stop the others from being
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,12 @@ NOT_YET = frozenset(
     }
 )  # fmt: skip
 """Hints of GS-Lite that steer how a query runs, never what it answers."""
+CHOICES = {
+    "visibility": ("external", "internal"),
+    "empty": ("emit", "omit"),
+    "outer_fill": ("null", "default"),
+}
+"""Hints with a choice of values."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +120,6 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
             pass
 
 
-def property_of(define: Iterable[ast.Property], key: str) -> str | None:
-    return next((p.value for p in define if p.key.lower() == key), None)
-
-
 def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.QueryStatement]:
     """Every query under its name; unnamed ones are query1, query2, ..."""
     found: dict[str, ast.QueryStatement] = {}
@@ -173,22 +175,25 @@ def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatem
 
 def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -> list[Stream]:
     """The streams a statement makes: the tables of its WITH, then its own."""
-    binder = query_binder(context, name, statement)
+    define = {p.key.lower(): p for p in statement.define}
+    constants = read_define(context, define, statement.query)
+    said = {key: p.value for key, p in define.items()}
+    emit_empty = said.get("empty", "omit").lower() == "emit"
+    outer_fill = said.get("outer_fill", "null").lower()
+    binder = QueryBinder(context, name, constants, outer_fill, emit_empty)
     rel = binder.bind(statement.query)
     if rel is None:
         context.failed.add(name)
         return []
     context.add_stream(name, rel)
-    visible = (property_of(statement.define, "visibility") or "external").lower() == "external"
-    comment = property_of(statement.define, "comment") or ""
-    text = print_query(statement.query)
-    liveness = bind_liveness(context, statement)
+    visible = said.get("visibility", "external").lower() == "external"
+    text, comment = print_query(statement.query), said.get("comment", "")
+    liveness = bind_liveness(context, define.get("liveness_timeout"))
     return [*binder.streams, Stream(name, rel, visible, text, comment, liveness)]
 
 
-def bind_liveness(context: BindContext, statement: ast.QueryStatement) -> float | None:
+def bind_liveness(context: BindContext, told: ast.Property | None) -> float | None:
     """How long a query waits for a source that is gone, if its DEFINE says so."""
-    told = next((p for p in statement.define if p.key.lower() == "liveness_timeout"), None)
     if told is None:
         return None
     is_bare = not told.value[-1:].isalpha()
@@ -201,36 +206,25 @@ def bind_liveness(context: BindContext, statement: ast.QueryStatement) -> float 
         return None
 
 
-def query_binder(context: BindContext, name: str, statement: ast.QueryStatement) -> QueryBinder:
-    """Read the DEFINE block: hints we honour, constants, and warnings about the rest."""
-    define = {p.key.lower(): p for p in statement.define}
-    allowed = {
-        "visibility": ("external", "internal"),
-        "empty": ("emit", "omit"),
-        "outer_fill": ("null", "default"),
-    }
-    for key, values in allowed.items():
-        if key in define and define[key].value.lower() not in values:
+def read_define(
+    context: BindContext, define: Mapping[str, ast.Property], query: ast.Query
+) -> dict[str, Lit]:
+    """The constants of a DEFINE block. Values of hints are checked, and others warned about."""
+    for key in define.keys() & CHOICES.keys():
+        if define[key].value.lower() not in CHOICES[key]:
             message = f"'{define[key].value}' is not a value of {key}"
-            help = f"it takes {' or '.join(repr(v) for v in values)}"
+            help = f"it takes {' or '.join(repr(v) for v in CHOICES[key])}"
             context.error("bad-hint", message, define[key].span, help=help)
-    nodes = walk(statement.query)
-    used = {node.name.lower() for node in nodes if isinstance(node, ast.ConstantRef)}
-    constants: dict[str, Lit] = {}
+    used = {node.name.lower() for node in walk(query) if isinstance(node, ast.ConstantRef)}
     for key, prop in define.items():
-        if key in used:
-            constants[key] = constant_value(prop.value)
-        elif key in NOT_YET:
-            context.warning(
-                "hint-without-effect", f"hint '{prop.key}' has no effect yet", prop.span
-            )
-        elif key not in HONOURED:
+        if key in NOT_YET - used:
+            message = f"hint '{prop.key}' has no effect yet"
+            context.warning("hint-without-effect", message, prop.span)
+        elif key not in HONOURED | NOT_YET | used:
             message = f"unknown hint '{prop.key}'"
             help = f"a constant is used as #{prop.key} in the query"
             context.warning("unknown-hint", message, prop.span, help=help)
-    empty = define["empty"].value.lower() if "empty" in define else "omit"
-    fill = define["outer_fill"].value.lower() if "outer_fill" in define else "null"
-    return QueryBinder(context, name, constants, fill, empty == "emit")
+    return {key: constant_value(prop.value) for key, prop in define.items() if key in used}
 
 
 def constant_value(text: str) -> Lit:

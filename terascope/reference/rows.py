@@ -48,10 +48,6 @@ class Rows:
             [tuple(row[i] for i in places) for row in self.tuples],
         )
 
-    def canonical(self) -> Rows:
-        """The same rows in the one order that depends on nothing but their values."""
-        return Rows(self.fields, canonical_order(self.tuples))
-
 
 def same(value: Value) -> Value:
     """The value itself, but always the same NaN: then Python, too, puts all NaNs in one group. It
@@ -69,23 +65,6 @@ def same_row(values: Iterable[Value]) -> Row:
 def sort_key(value: Value) -> tuple[Any, ...]:
     """Ascending order of the values of a column: NULL is above everything."""
     return (1,) if value is None else (0, order_key(value))
-
-
-def canonical_key(value: Value) -> tuple[Any, ...]:
-    """As `sort_key`, but also orders values of different types: numbers, text, bytes, NULL."""
-    match value:
-        case None:
-            return (3,)
-        case bytes():
-            return (2, value)
-        case str():
-            return (1, value)
-        case _:
-            return (0, order_key(float(value)), 0 if isinstance(value, float) else value)
-
-
-def canonical_order(rows: Iterable[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: tuple(canonical_key(v) for v in row))
 
 
 # ---- what an operator reads beside its input -----------------------------------------------------

@@ -179,8 +179,9 @@ def _help(failure: Failure) -> str | None:
     if found is None:
         return None
     if found.kind == "WORD" and found.word not in RESERVED:
-        if glued := _glued(found.word, expected):
-            return f"a blank is missing after {glued}"
+        glued = [each for each in sorted(expected & ALL) if found.word.startswith(each)]
+        if glued:  # such as `BYtime`
+            return f"a blank is missing after {glued[0]}"
         if keyword := _alike(found.word, expected):
             return f"did you mean {keyword}?"
     if failure.wants_expression:
@@ -225,11 +226,6 @@ def _starts_expression(token: Token) -> bool:
     return token.kind in {
         "NAME", "NUMBER", "FLOAT", "STRING", "LITERAL", "LPAR", "PARAMETER", "CONSTANT", "PROPERTY",
     }  # fmt: skip
-
-
-def _glued(word: str, expected: frozenset[str]) -> str | None:
-    """`BYtime`: a keyword and the next word without a blank between them."""
-    return next((each for each in sorted(expected & ALL) if word.startswith(each)), None)
 
 
 def _alike(word: str, expected: frozenset[str]) -> str | None:

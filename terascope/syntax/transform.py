@@ -189,18 +189,15 @@ def select(children: Children) -> ast.Select:
         clauses[field] = value
     begins = start - 1 if isinstance(children[start - 1], ast.From) else start
     ends = max(i for i, child in enumerate(children) if not isinstance(child, Matched))
+    written = children[begins : ends + 1]
+    kind = written[0] if begins < start else ast.From(())
+    sources = tuple(child for child in nodes(written) if child is not kind)
     return ast.Select(
         items=of_type(children[:start], ast.Item | ast.Star),  # type: ignore[arg-type]
-        source=whole_from(children[begins : ends + 1]),
+        source=replace(kind, items=sources, span=span_of(written)),
         distinct=has(children[:2], "DISTINCT"),
         **clauses,
     )
-
-
-def whole_from(children: Children) -> ast.From:
-    kind = children[0] if isinstance(children[0], ast.From) else ast.From(())
-    items = tuple(child for child in nodes(children) if not isinstance(child, ast.From))
-    return replace(kind, items=items, span=span_of(children))
 
 
 def join_kind(children: Children) -> ast.From:

@@ -43,9 +43,7 @@ NAMES = tuple(TYPES)
 def bound(text: str) -> Expr:
     columns = tuple((n, Field(n, t)) for n, t in TYPES.items())
     context = BindContext(Catalog(open_world=True), Functions.builtin(), {})
-    expr = ExprBinder(context, Scope((ScopeInput("x", columns),))).bind(parse_expression(text))
-    assert expr is not None, context.diagnostics
-    return expr
+    return ExprBinder(context, Scope((ScopeInput("x", columns),))).expr(parse_expression(text))
 
 
 @pytest.mark.parametrize(
