@@ -93,11 +93,7 @@ class Catalog:
     # ---- FROM
 
     def scan(self, ref: ast.StreamRef) -> Scan | Project:
-        """The scan a reference means.
-
-        Raises:
-            Mistake: no protocol, interface or set of that name.
-        """
+        """The scan a reference means."""
         protocol = self.find(ref.name)
         if ref.interface is not None:
             if protocol is None:
@@ -139,10 +135,8 @@ class Catalog:
         raise mistake("unknown-interface", message, NOWHERE, help)
 
     def not_provided(self, name: str, protocol: Protocol) -> Mapping[str, Diagnostic]:
-        """The fields of a protocol that an interface does not have: a query may not read them.
-
-        Raises:
-            Mistake: it has none of them, or it delivers something else.
+        """The fields of a protocol that an interface does not have: a query may not read them. An
+        interface that has none of them does not provide the protocol.
         """
         interface = self.interfaces.get(name)
         if interface is None:

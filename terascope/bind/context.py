@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass
 class BindContext:
-    """The state of binding one script. Mistakes are gathered here, never thrown."""
+    """The state of binding one script, with the mistakes recorded so far."""
 
     catalog: Catalog
     functions: Functions
@@ -68,9 +68,6 @@ class BindContext:
     def find_file(self, name: str, span: Span) -> Path:
         """A file named in the script: beside it, else in the working directory; absolute, for a
         task may run elsewhere.
-
-        Raises:
-            Mistake: the script may not read it.
         """
         beside = self.folder_of(span) / name
         found = beside if beside.exists() or not Path(name).exists() else Path(name)

@@ -1,7 +1,6 @@
 """Expressions: names resolved, functions found, types checked.
 
-In: an expression of the Script and the scope it stands in. Out: a typed expression of the Plan, or
-None after all its mistakes were recorded in the context. Inside this module a mistake is raised.
+In: an expression of the Script and the scope it stands in. Out: a typed expression of the Plan.
 """
 
 from __future__ import annotations
@@ -66,11 +65,7 @@ class ExprBinder:
         return self.context.attempt(self.condition, node)
 
     def expr(self, node: ast.Expr) -> Expr:
-        """Bind an expression.
-
-        Raises:
-            Mistake: it, or some of its parts, cannot be bound.
-        """
+        """Bind an expression."""
         match node:
             case ast.Name():
                 return self.bind_name(node)

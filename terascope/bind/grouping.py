@@ -83,11 +83,7 @@ class Grouping:
             self.sets = tuple((*s, *added) for s in self.sets)
 
     def rewrite(self, expr: Expr, span: Span, aggregates: Aggregates) -> Expr:
-        """The same value from keys and aggregates.
-
-        Raises:
-            Mistake: a column is neither.
-        """
+        """The same value from keys and aggregates."""
         for name, key in self.keys:
             if key == expr:
                 return Col(name, expr.type)
@@ -103,11 +99,7 @@ class Grouping:
 
 
 def bind_grouping(binder: ExprBinder, clause: ast.GroupBy | None) -> Grouping:
-    """All keys of a clause.
-
-    Raises:
-        Mistake: some of its expressions cannot be bound.
-    """
+    """All keys of a clause."""
     grouping = Grouping()
 
     def key(item: ast.Item) -> str:

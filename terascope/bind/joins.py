@@ -79,11 +79,7 @@ def join_leaves(
     bind_condition: BindCondition,
     outer_fill: str,
 ) -> FromClause:
-    """All inputs of a FROM clause joined.
-
-    Raises:
-        Mistake: two inputs have one name.
-    """
+    """All inputs of a FROM clause joined."""
     repeated = [q for q, n in Counter(leaf.qualifier for leaf in leaves).items() if n > 1]
     if repeated:
         message = f"two inputs are called '{repeated[0]}'"
@@ -149,11 +145,7 @@ class JoinTree:
     """For columns that a join fills: what they are for the user, by SQL's meaning."""
 
     def fold(self, clause: ast.From) -> Rel:
-        """Join all items of the clause.
-
-        Raises:
-            Mistake: a join has no meaning, or no bound.
-        """
+        """Join all items of the clause."""
         kind = KINDS[clause.kind or "INNER"]
         nullable, misses_right = misses(kind)
         first, *others = clause.items

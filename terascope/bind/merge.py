@@ -19,11 +19,7 @@ from terascope.types import Type, unify
 
 
 def bind_merge(context: BindContext, query: ast.MergeQuery, leaves: Sequence[FromLeaf]) -> Rel:
-    """The merge, with columns matched by position.
-
-    Raises:
-        Mistake: the streams cannot be merged.
-    """
+    """The merge, with columns matched by position."""
     if len(query.fields) != len(leaves):
         message = f"MERGE names {len(query.fields)} fields for {len(leaves)} streams"
         help = "one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S"

@@ -1,6 +1,6 @@
 """Queries: SELECT, MERGE and WITH become operator trees, from what stands in FROM upwards.
 
-In: a query of the Script. Out: a relation of the Plan, or None after its mistakes were recorded.
+In: a query of the Script. Out: a relation of the Plan.
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ class QueryBinder:
         return self.context.attempt(self.rel, query)
 
     def rel(self, query: ast.Query) -> Rel:
-        """The relation of a query.
-
-        Raises:
-            Mistake: the query, or a part of it, cannot be bound.
-        """
+        """The relation of a query."""
         match query:
             case ast.Select():
                 return self.bind_select(query)
@@ -89,9 +85,6 @@ class QueryBinder:
     def bind_from(self, clause: ast.From, where: ast.Expr | None) -> FromClause:
         """The whole clause. A mistake in a condition is recorded, and binding goes on without it,
         so that the mistakes of the other clauses are found too.
-
-        Raises:
-            Mistake: not even the columns are known.
         """
         items = flatten_items(clause.items)
         leaves = each(lambda item: self.bind_leaf(item, joined=len(items) > 1), items)

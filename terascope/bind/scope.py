@@ -75,11 +75,7 @@ class Scope:
     later_equated: tuple[frozenset[str], ...] = ()
 
     def find(self, node: ast.Name) -> Expr:
-        """The column a name means.
-
-        Raises:
-            Mistake: nothing, or more than one thing, is called so.
-        """
+        """The column a name means."""
         if node.qualifier is not None:
             return self.as_seen(self.find_qualified(node, node.qualifier))
         found = self.find_all(node.name)
@@ -94,9 +90,6 @@ class Scope:
     def find_shared(self, name: str, span: Span) -> tuple[Col, bool]:
         """The column that a name without qualifier means, and whether several inputs share it: then
         it is the value that they have in common.
-
-        Raises:
-            Mistake: nothing, or more than one thing, is called so.
         """
         found = self.find_all(name)
         if not found:

@@ -80,11 +80,7 @@ class SelectBinder:
     emit_empty: bool
 
     def bind(self) -> Rel:
-        """The relation.
-
-        Raises:
-            Mistake: a part of the query cannot be bound.
-        """
+        """The relation."""
         return self.bind_aggregation() if self.is_aggregation() else self.bind_projection()
 
     def is_aggregation(self) -> bool:

@@ -37,11 +37,7 @@ SECONDS: Mapping[str, Fraction] = {
 
 
 def bind_window(context: BindContext, rel: Rel, window: ast.Window) -> Rel:
-    """The relation cut into windows.
-
-    Raises:
-        Mistake: the window cannot be measured on the relation.
-    """
+    """The relation cut into windows."""
     orders = context.orders(rel)
     elements = window.on is None and {WSTART, WEND} <= set(rel.names) & set(orders)
     on = WEND if elements else clock_field(rel, orders, window)
@@ -115,11 +111,7 @@ class TimedInput:
 
 
 def range_conditions(context: BindContext, left: FromLeaf, right: FromLeaf) -> list[Expr]:
-    """The conditions that windows put on a pair of inputs.
-
-    Raises:
-        Mistake: a window has no meaning for the pair.
-    """
+    """The conditions that windows put on a pair of inputs."""
     windowed = left if left.held is not None else right
     if windowed.held is None:
         return []
