@@ -105,20 +105,11 @@ def value_range(type: Type) -> tuple[int, int]:
 
 
 type_names: Final[dict[str, Type]] = {
-    "BOOL": Type.BOOL,
-    "INT": Type.INT,
-    "UINT": Type.UINT,
+    **{type.value: type for type in Type if type not in (Type.WIDE, Type.NULL)},
     "USHORT": Type.UINT,
-    "LLONG": Type.LLONG,
-    "ULLONG": Type.ULLONG,
-    "FLOAT": Type.FLOAT,
-    "STRING": Type.STRING,
     "V_STR": Type.STRING,
     "VSTRING": Type.STRING,
     "CHAR": Type.STRING,
-    "IP": Type.IP,
-    "IPV6": Type.IPV6,
-    "BINARY": Type.BINARY,
 }
 """Every spelling of a type name, in upper case."""
 

@@ -24,9 +24,8 @@ from terascope.physical.rules.order_outputs import outputs_of as outputs
 from terascope.physical.settings import Destination
 from terascope.plan.plan import Parameter, Plan, Stream
 from terascope.plan.rel import Field, Read, Rel, inputs, with_inputs
-from terascope.reference.context import Sources
 from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import Row, Rows, same_row, sort_key
+from terascope.reference.rows import Row, Rows, Sources, same_row, sort_key
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.settings import config_with

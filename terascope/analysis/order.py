@@ -276,7 +276,7 @@ def knows_place(rel: Rel) -> bool:
 def sequence(rel: Rel, orders: Orders) -> tuple[tuple[str, bool], ...]:
     """Columns that order the tuples of a relation as its stream does; True: descending.
 
-    Hidden columns always rise (bind/stream_order.py).
+    Hidden columns always rise (bind/ranking.py).
     """
     hidden = [(f.name, False) for f in rel.fields if f.hidden]
     edges = [n for n in (WEND, WSTART) if n in rel.names]

@@ -49,13 +49,12 @@ def bind_aggregate(
     function = context.functions.aggregate(node.name)
     assert function is not None
     if into is None:
-        raise mistake(
-            "misplaced-aggregate",
-            f"aggregate '{node.name}' cannot stand {outer.clause}",
-            node.span,
-            help="aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
-            "to aggregate an aggregate, read the first query from a second one",
+        message = f"aggregate '{node.name}' cannot stand {outer.clause}"
+        help = (
+            "aggregates stand in SELECT, HAVING, ORDER BY and CLOSING_WHEN; "
+            "to aggregate an aggregate, read the first query from a second one"
         )
+        raise mistake("misplaced-aggregate", message, node.span, help=help)
     if node.star:  # as in count(*): no argument is needed
         if not function.takes_star or node.distinct:
             raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
@@ -67,7 +66,9 @@ def bind_aggregate(
         message = f"'{node.name}' takes {arguments}, not {len(bound)}"
         raise mistake("wrong-arguments", message, node.span)
     constants = tuple(constant_parameter(given, node.span) for given in bound[function.arity :])
-    args = tuple(as_number(a) if function.counts_true else a for a in bound[: function.arity])
+    args = bound[: function.arity]
+    if function.counts_true:  # a condition is 1 or 0
+        args = tuple(Cast(a, Type.UINT) if a.type is Type.BOOL else a for a in args)
     with typed_at(node.span):
         args = args if function.takes_held else tuple(map(narrowed, args))
         for constant in constants:
@@ -76,11 +77,6 @@ def bind_aggregate(
         check_parameters(function, constants)
     order = into.order if function.ordered else ()
     return into.add(AggCall(function, args, type, constants, node.distinct, order))
-
-
-def as_number(expr: Expr) -> Expr:
-    """A condition as 1 or 0."""
-    return Cast(expr, Type.UINT) if expr.type is Type.BOOL else expr
 
 
 def check_parameters(function: AggregateFunction, constants: tuple[Lit | Param, ...]) -> None:

@@ -93,20 +93,13 @@ class Catalog:
     # ---- FROM
 
     def scan(self, ref: ast.StreamRef) -> Scan | Project:
-        """The scan a reference means.
-
-        Raises:
-            Mistake: no protocol, interface or set of that name.
-        """
+        """The scan a reference means."""
         protocol = self.find(ref.name)
         if ref.interface is not None:
             if protocol is None:
-                raise mistake(
-                    "unknown-protocol",
-                    f"unknown protocol '{ref.name}'",
-                    NOWHERE,
-                    self.suggest(ref.name) or self.protocol_help(),
-                )
+                message = f"unknown protocol '{ref.name}'"
+                help = self.suggest(ref.name) or self.protocol_help()
+                raise mistake("unknown-protocol", message, NOWHERE, help)
             names = self.members(ref.interface) if ref.interface_set else (ref.interface,)
             for name in names:
                 self.absent |= self.not_provided(name, protocol)
@@ -115,13 +108,12 @@ class Catalog:
             return self.scan_of(self.providers(protocol), protocol)
         if ref.name in self.interfaces:
             return self.own_columns(self.interfaces[ref.name])
-        raise mistake(
-            "unknown-stream",
-            f"nothing is called '{ref.name}'",
-            NOWHERE,
+        message = f"nothing is called '{ref.name}'"
+        help = (
             self.suggest(ref.name)
-            or "FROM takes a query of the set, a protocol or an interface; " + self.protocol_help(),
+            or "FROM takes a query of the set, a protocol or an interface; " + self.protocol_help()
         )
+        raise mistake("unknown-stream", message, NOWHERE, help)
 
     def suggest(self, name: str) -> str | None:
         """Names are written one way only; the case is what people get wrong."""
@@ -138,30 +130,22 @@ class Catalog:
             return self.sets[name]
         if self.open_world or name in self.interfaces:
             return (name,)
-        raise mistake(
-            "unknown-interface",
-            f"no interface set '{name}'",
-            NOWHERE,
-            f"make one with --set {name}=interface1,interface2",
-        )
+        message = f"no interface set '{name}'"
+        help = f"make one with --set {name}=interface1,interface2"
+        raise mistake("unknown-interface", message, NOWHERE, help)
 
     def not_provided(self, name: str, protocol: Protocol) -> Mapping[str, Diagnostic]:
-        """The fields of a protocol that an interface does not have: a query may not read them.
-
-        Raises:
-            Mistake: it has none of them, or it delivers something else.
+        """The fields of a protocol that an interface does not have: a query may not read them. An
+        interface that has none of them does not provide the protocol.
         """
         interface = self.interfaces.get(name)
         if interface is None:
             if self.open_world:
                 return {}
             known = ", ".join(sorted(self.interfaces)) or "none"
-            raise mistake(
-                "unknown-interface",
-                f"no interface '{name}'",
-                NOWHERE,
-                f"bind it with --source {name}=KIND:LOCATION; bound are: {known}",
-            )
+            message = f"no interface '{name}'"
+            help = f"bind it with --source {name}=KIND:LOCATION; bound are: {known}"
+            raise mistake("unknown-interface", message, NOWHERE, help)
         if interface.is_packets and protocol.layer is None:
             raise mistake(
                 "wrong-protocol",
@@ -180,12 +164,9 @@ class Catalog:
         """Refuse a protocol of packets, and types that an interface without packets cannot hold."""
         name = interface.name
         if protocol.name in BUILT_IN and self.protocols[protocol.name] == BUILT_IN[protocol.name]:
-            raise mistake(
-                "wrong-protocol",
-                f"interface '{name}' is {interface.noun} and delivers no packets",
-                NOWHERE,
-                f"declare a PROTOCOL with its columns, or read FROM {name}",
-            )
+            message = f"interface '{name}' is {interface.noun} and delivers no packets"
+            help = f"declare a PROTOCOL with its columns, or read FROM {name}"
+            raise mistake("wrong-protocol", message, NOWHERE, help)
         for declared in protocol.own_fields:
             column = protocol.read_from(declared, interface)
             if (refused := interface.cannot_hold(column, declared.type)) is not None:
@@ -221,13 +202,12 @@ class Catalog:
         elif not found:
             almost += [next(iter(missing.values())) for missing in partly.values()]
         if not found and not self.open_world:
-            raise mistake(
-                "unknown-interface",
-                f"no bound interface provides '{protocol.name}'",
-                NOWHERE,
+            message = f"no bound interface provides '{protocol.name}'"
+            help = (
                 "; ".join(f"{m.message}: {m.help}" for m in almost)
-                or "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap",
+                or "bind one with --source [INTERFACE=]KIND:LOCATION, such as pcap:trace.pcap"
             )
+            raise mistake("unknown-interface", message, NOWHERE, help)
         return tuple(found)
 
     def own_columns(self, interface: Interface) -> Scan | Project:

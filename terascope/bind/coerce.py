@@ -17,7 +17,7 @@ from terascope.functions.operators import comparison
 from terascope.functions.roles import EQUAL, Comparator
 from terascope.plan.build import call, disjunction
 from terascope.plan.expr import Call, Case, Cast, Expr, Lit
-from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type, parse_ip, unified
+from terascope.types import BIAS, INT_MAX, INT_MIN, Type, parse_ip, unified
 
 ZERO: Final = Lit(-BIAS, Type.WIDE)
 NOTHING: Final = Lit(0, Type.UINT)
@@ -70,8 +70,6 @@ def coerce(literal: Lit, target: Type) -> Lit:
         literal = Lit(int(value), Type.UINT)
     if target is Type.WIDE and literal.type.is_integer and literal.value >= 0:
         return wide_literal(literal.value)
-    if target.is_integer and isinstance(value, bool):
-        return literal
     if target is Type.BINARY and isinstance(value, str):
         return Lit(value.encode(), Type.BINARY)
     return literal
@@ -136,13 +134,10 @@ def computable(function: Scalar, args: Sequence[Expr]) -> tuple[Expr, ...]:
 # ---- comparisons ---------------------------------------------------------------------------------
 
 
-def is_signed(expr: Expr) -> bool:
-    return expr.type.is_integer and not expr.type.is_unsigned
-
-
 def needs_care(args: Sequence[Expr]) -> bool:
     """Whether some are WIDE and others may be negative."""
-    return any(a.type is Type.WIDE for a in args) and any(map(is_signed, args))
+    types = [a.type for a in args]
+    return Type.WIDE in types and any(t.is_integer and not t.is_unsigned for t in types)
 
 
 def compared(function: Scalar, left: Expr, right: Expr) -> Expr:
@@ -171,7 +166,7 @@ def member(tested: Expr, items: Sequence[Expr]) -> Expr:
         least = ZERO if tested.type is Type.WIDE else Lit(INT_MIN, Type.LLONG)
         return call("<", tested, least)
     if all(isinstance(i, Lit) for i in possible):
-        return call("in", tested, *(as_literal(i, tested.type) for i in possible))
+        return call("in", tested, *possible)
     return disjunction(equality(tested, item) for item in possible)
 
 
@@ -190,12 +185,3 @@ def is_impossible(type: Type, item: Expr) -> bool:
     if type is Type.WIDE:
         return item.type.is_integer and item.value < 0
     return item.type is Type.WIDE and item.value + BIAS > INT_MAX
-
-
-def as_literal(item: Expr, type: Type) -> Expr:
-    """A constant as one of the type it is compared with."""
-    if not isinstance(item, Lit) or item.value is None or item.type is type:
-        return item
-    if type is Type.WIDE and item.type.is_integer and 0 <= item.value <= WIDE_MAX:
-        return wide_literal(item.value)
-    return narrowed(item)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass
 class BindContext:
-    """The state of binding one script. Mistakes are gathered here, never thrown."""
+    """The state of binding one script, with the mistakes recorded so far."""
 
     catalog: Catalog
     functions: Functions
@@ -69,9 +69,6 @@ class BindContext:
     def find_file(self, name: str, span: Span) -> Path:
         """A file named in the script: beside it, else in the working directory; absolute, for a
         task may run elsewhere.
-
-        Raises:
-            Mistake: the script may not read it.
         """
         beside = self.folder_of(span) / name
         found = beside if beside.exists() or not Path(name).exists() else Path(name)
@@ -80,12 +77,9 @@ class BindContext:
         real = found.resolve()
         if any(real.is_relative_to(folder.resolve()) for folder in self.folders):
             return real
-        raise mistake(
-            "forbidden-file",
-            f"a query may not read '{name}': it is in no folder of the setting query_files",
-            span,
-            help='whoever runs the set can allow its folder: query_files = ["FOLDER"]',
-        )
+        message = f"a query may not read '{name}': it is in no folder of the setting query_files"
+        help = 'whoever runs the set can allow its folder: query_files = ["FOLDER"]'
+        raise mistake("forbidden-file", message, span, help=help)
 
     def error(
         self,

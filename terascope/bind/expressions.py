@@ -1,7 +1,6 @@
 """Expressions: names resolved, functions found, types checked.
 
-In: an expression of the Script and the scope it stands in. Out: a typed expression of the Plan, or
-None after all its mistakes were recorded in the context. Inside this module a mistake is raised.
+In: an expression of the Script and the scope it stands in. Out: a typed expression of the Plan.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from terascope.bind.coerce import (
     wide_literal,
 )
 from terascope.bind.context import BindContext
-from terascope.bind.missing_side import with_common_values
-from terascope.bind.scope import Scope
+from terascope.bind.scope import Scope, with_common_values
 from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Scalar, Value, ValueMistake
 from terascope.functions.casts import cast_value, check_cast, is_within
@@ -37,16 +35,6 @@ from terascope.plan.expr import Call, Case, Cast, Expr, Lit, Param, is_constant,
 from terascope.syntax import ast
 from terascope.types import INT_MAX, UINT_MAX, WIDE_MAX, Type, type_names, unified, value_range
 
-LITERAL_TYPES: Mapping[str, Type] = {
-    "int": Type.INT,
-    "float": Type.FLOAT,
-    "string": Type.STRING,
-    "bool": Type.BOOL,
-    "null": Type.NULL,
-    "ip": Type.IP,
-    "ipv6": Type.IPV6,
-    "binary": Type.BINARY,
-}
 BITS = frozenset({"&", "|", "^"})
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
@@ -73,18 +61,11 @@ class ExprBinder:
         """For the arguments of an aggregate: no further aggregate, no SELECT alias."""
         return replace(self, select_aliases={}, aggregates=None, clause="inside an aggregate")
 
-    def bind(self, node: ast.Expr) -> Expr | None:
-        return self.context.attempt(self.expr, node)
-
     def bind_condition(self, node: ast.Expr) -> Expr | None:
         return self.context.attempt(self.condition, node)
 
     def expr(self, node: ast.Expr) -> Expr:
-        """Bind an expression.
-
-        Raises:
-            Mistake: it, or some of its parts, cannot be bound.
-        """
+        """Bind an expression."""
         match node:
             case ast.Name():
                 return self.bind_name(node)
@@ -95,12 +76,9 @@ class ExprBinder:
             case ast.ConstantRef(name=name):
                 return self.bind_constant(name, node.span)
             case ast.InterfaceProperty(name=name):
-                raise mistake(
-                    "not-executable",
-                    f"'@{name}': properties of an interface are parsed but not executed yet",
-                    node.span,
-                    help="compare the column 'interface' with the interface's name",
-                )
+                message = f"'@{name}': properties of an interface are parsed but not executed yet"
+                help = "compare the column 'interface' with the interface's name"
+                raise mistake("not-executable", message, node.span, help=help)
             case ast.Unary(op=op, operand=operand):
                 return self.bind_unary(op, operand, node.span)
             case ast.Binary(op=op, left=left, right=right):
@@ -127,12 +105,9 @@ class ExprBinder:
         """A predicate: must be BOOL."""
         bound = self.expr(node)
         if bound.type not in (Type.BOOL, Type.NULL):
-            raise mistake(
-                "type-mismatch",
-                f"a condition must be BOOL, this is {bound.type.label}",
-                node.span,
-                help="compare it with something, such as = 0",
-            )
+            message = f"a condition must be BOOL, this is {bound.type.label}"
+            help = "compare it with something, such as = 0"
+            raise mistake("type-mismatch", message, node.span, help=help)
         return bound
 
     # ---- leaves
@@ -152,9 +127,7 @@ class ExprBinder:
             raise Mistake(replace(absent, span=node.span)) from None
 
     def bind_literal(self, node: ast.Literal_) -> Expr:
-        type = LITERAL_TYPES[node.kind]
-        if node.type_name is not None:
-            type = type_names[node.type_name]
+        type = type_names[node.type_name] if node.type_name else Type[node.kind.upper()]
         if isinstance(node.value, int) and not isinstance(node.value, bool):
             if type is Type.INT and node.value >= 0:
                 type = Type.UINT if node.value <= UINT_MAX else Type.ULLONG
@@ -166,23 +139,17 @@ class ExprBinder:
 
     def bind_parameter(self, name: str, span: Span) -> Expr:
         if name not in self.context.parameters:
-            raise mistake(
-                "unknown-parameter",
-                f"parameter '${name}' is neither declared nor given",
-                span,
-                help=f"declare it with PARAM {{ {name} INT; }} or give it with --param {name}=...",
-            )
+            message = f"parameter '${name}' is neither declared nor given"
+            help = f"declare it with PARAM {{ {name} INT; }} or give it with --param {name}=..."
+            raise mistake("unknown-parameter", message, span, help=help)
         self.context.used_parameters.add(name)
         return self.context.parameters[name]
 
     def bind_constant(self, name: str, span: Span) -> Expr:
         if name.lower() not in self.constants:
-            raise mistake(
-                "unknown-constant",
-                f"'#{name}' has no value",
-                span,
-                help=f"give it one with DEFINE {{ {name} '...'; }} before the query",
-            )
+            message = f"'#{name}' has no value"
+            help = f"give it one with DEFINE {{ {name} '...'; }} before the query"
+            raise mistake("unknown-constant", message, span, help=help)
         return self.constants[name.lower()]
 
     # ---- operators
@@ -224,7 +191,7 @@ class ExprBinder:
             assert isinstance(value, int | float)
             if isinstance(value, int) and not is_within(-value, Type.LLONG):
                 raise out_of_range(-value, Type.LLONG, span)
-            return Lit(-value, LITERAL_TYPES[operand.kind])
+            return Lit(-value, Type[operand.kind.upper()])
         bound = self.expr(operand)
         if op == "~" and bound.type.is_address:
             return self.bind_bits("^", (bound, Lit(UINT_MAX, Type.UINT)), span)
@@ -303,12 +270,11 @@ class ExprBinder:
     def bind_call(self, node: ast.CallExpr) -> Expr:
         functions = self.context.functions
         if node.super_:
-            raise mistake(
-                "not-executable",
+            message = (
                 f"superaggregate '{node.name}$' belongs to the sampling operator, "
-                "which is parsed but not executed yet",
-                node.span,
+                "which is parsed but not executed yet"
             )
+            raise mistake("not-executable", message, node.span)
         extractor = self.context.extractors.get(node.name.lower())
         if extractor is not None:
             return self.bind_extractor(extractor, node)
@@ -324,19 +290,13 @@ class ExprBinder:
         if reason is not None:
             raise mistake("not-executable", f"'{node.name}': {reason}", node.span)
         if node.name.lower() in self.context.udafs:
-            raise mistake(
-                "not-executable",
-                f"'{node.name}' is declared, but no aggregate of that name is registered",
-                node.span,
-                help="register a Python class of that name, see docs/extending",
-            )
+            message = f"'{node.name}' is declared, but no aggregate of that name is registered"
+            help = "register a Python class of that name, see docs/extending"
+            raise mistake("not-executable", message, node.span, help=help)
         close = functions.suggest(node.name)
-        self.context.error(
-            "unknown-function",
-            f"unknown function '{node.name}'",
-            node.span,
-            help=f"did you mean {' or '.join(close)}?" if close else None,
-        )
+        message = f"unknown function '{node.name}'"
+        hint = f"did you mean {' or '.join(close)}?" if close else None
+        self.context.error("unknown-function", message, node.span, help=hint)
         self.exprs(node.args)
         raise Mistake
 
@@ -363,11 +323,8 @@ class ExprBinder:
                 path = self.context.find_file(name, span)
                 return (*args[:place], Lit(str(path), type), *args[place + 1 :])
             case _ if self.context.folders is not None:
-                raise mistake(
-                    "forbidden-file",
-                    f"'{scalar.name}' must name its file here, because query_files is limited",
-                    span,
-                )
+                message = f"'{scalar.name}' must name its file here, because query_files is limited"
+                raise mistake("forbidden-file", message, span)
             case _:
                 return args
 
@@ -384,11 +341,8 @@ class ExprBinder:
         taken = len(extractor.aggregate_parameters)
         wanted = taken + len(extractor.extra_parameters)
         if len(node.args) != wanted:
-            raise mistake(
-                "wrong-arguments",
-                f"'{node.name}' is declared with {wanted} arguments, not {len(node.args)}",
-                node.span,
-            )
+            message = f"'{node.name}' is declared with {wanted} arguments, not {len(node.args)}"
+            raise mistake("wrong-arguments", message, node.span)
         inner = ast.CallExpr(extractor.aggregate, node.args[:taken], span=node.span)
         if self.context.functions.deferred(extractor.aggregate) is not None:
             return self.bind_call(inner)
@@ -413,12 +367,9 @@ def check_range(cast: Expr, span: Span) -> None:
 
 def out_of_range(value: Value, type: Type, span: Span) -> Mistake:
     least, most = value_range(type)
-    return mistake(
-        "bad-literal",
-        f"{value} is no {type.label}, which goes from {least} to {most}",
-        span,
-        help="take LLONG for numbers with a sign, ULLONG for large ones",
-    )
+    message = f"{value} is no {type.label}, which goes from {least} to {most}"
+    help = "take LLONG for numbers with a sign, ULLONG for large ones"
+    return mistake("bad-literal", message, span, help=help)
 
 
 def is_fixed(expr: Expr) -> bool:

@@ -17,7 +17,7 @@ from terascope.analysis.slopes import expression_slope
 from terascope.bind.aggregates import Aggregates
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
-from terascope.diagnostic import Span
+from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr, children, rebuild
 from terascope.plan.rel import (
@@ -82,30 +82,37 @@ class Grouping:
         if self.sets is not None:
             self.sets = tuple((*s, *added) for s in self.sets)
 
+    def rewrite(self, expr: Expr, span: Span, aggregates: Aggregates) -> Expr:
+        """The same value from keys and aggregates."""
+        for name, key in self.keys:
+            if key == expr:
+                return Col(name, expr.type)
+        if not isinstance(expr, Col):
+            parts = each(lambda part: self.rewrite(part, span, aggregates), children(expr))
+            return rebuild(expr, parts)
+        if expr.name in aggregates.calls:
+            return expr
+        shown = expr.name.lstrip("#")
+        message = f"'{shown}' is neither a key of GROUP BY nor inside an aggregate"
+        help = f"add {shown} to GROUP BY, or take min({shown}) or max({shown})"
+        raise mistake("not-grouped", message, span, help)
 
-def bind_grouping(binder: ExprBinder, clause: ast.GroupBy | None) -> Grouping | None:
-    """All keys of a clause, or None after its mistakes were told."""
+
+def bind_grouping(binder: ExprBinder, clause: ast.GroupBy | None) -> Grouping:
+    """All keys of a clause."""
     grouping = Grouping()
-    parts: list[tuple[tuple[str, ...], ...]] = []
-    failed = False
-    extended = False
-    for item in clause.items if clause else ():
-        if isinstance(item, ast.GroupingFunction):
-            extended = True
-            sets = []
-            for group in item.sets:
-                bound = [(i, binder.bind(i.expr)) for i in group]
-                failed |= any(e is None for _, e in bound)
-                sets.append(tuple(grouping.add(i, e) for i, e in bound if e is not None))
-            parts.append(tuple(expand(item.kind, sets)))
-        else:
-            expr = binder.bind(item.expr)
-            failed |= expr is None
-            if expr is not None:
-                parts.append(((grouping.add(item, expr),),))
-    if failed:
-        return None
-    if extended:
+
+    def key(item: ast.Item) -> str:
+        return grouping.add(item, binder.expr(item.expr))
+
+    def sets_of(item: ast.GroupItem) -> tuple[tuple[str, ...], ...]:
+        if isinstance(item, ast.Item):
+            return ((key(item),),)
+        return tuple(expand(item.kind, each(lambda group: each(key, group), item.sets)))
+
+    items = clause.items if clause else ()
+    parts = each(sets_of, items)
+    if any(isinstance(item, ast.GroupingFunction) for item in items):
         combined = (tuple(n for part in choice for n in part) for choice in product(*parts))
         grouping.sets = tuple(dict.fromkeys(combined))
     return grouping
@@ -124,52 +131,21 @@ def expand(kind: str, sets: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ..
             yield from combinations(names, size)
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """Rewrites expressions over the source of an aggregation into expressions over its result."""
-
-    context: BindContext
-    grouping: Grouping
-    aggregates: Aggregates
-
-    def rewrite(self, expr: Expr, span: Span) -> Expr | None:
-        """The same value from keys and aggregates, or None when a column is neither."""
-        for name, key in self.grouping.keys:
-            if key == expr:
-                return Col(name, expr.type)
-        if isinstance(expr, Col):
-            if expr.name in self.aggregates.calls:
-                return expr
-            shown = expr.name.lstrip("#")
-            self.context.error(
-                "not-grouped",
-                f"'{shown}' is neither a key of GROUP BY nor inside an aggregate",
-                span,
-                help=f"add {shown} to GROUP BY, or take min({shown}) or max({shown})",
-            )
-            return None
-        parts = [self.rewrite(part, span) for part in children(expr)]
-        kept = tuple(p for p in parts if p is not None)
-        return rebuild(expr, kept) if len(kept) == len(parts) else None
-
-
 # ---- which groups close --------------------------------------------------------------------------
 
 
-def check_closing(context: BindContext, made: Aggregate, what: str) -> bool:
+def check_closing(context: BindContext, made: Aggregate, what: str) -> None:
     """Some ordered key must be in every grouping set, or groups would never close."""
     orders = context.orders(made.source)
     keys = tuple(
         (n, e) for n, e in made.keys if made.sets is None or all(n in s for s in made.sets)
     )
-    if closing_key(keys, orders) is not None:
-        return True
-    seen = made.source.source if isinstance(made.source, Project) else made.source
-    tell_unbounded(context, made.span, seen, what)
-    return False
+    if closing_key(keys, orders) is None:
+        seen = made.source.source if isinstance(made.source, Project) else made.source
+        raise unbounded(context, made.span, seen, what)
 
 
-def tell_unbounded(context: BindContext, span: Span, source: Rel, what: str = "GROUP BY") -> None:
+def unbounded(context: BindContext, span: Span, source: Rel, what: str = "GROUP BY") -> Mistake:
     """The mistake `unbounded-group-by`, with what could be added."""
     orders = context.orders(source)
     ordered = [n for n in orders if not n.startswith("#")]
@@ -182,26 +158,18 @@ def tell_unbounded(context: BindContext, span: Span, source: Rel, what: str = "G
     example = next((n for n in ordered if n.rpartition(".")[2] == "time"), None)
     key = f"{example}/60" if example else (ordered[0] if ordered else "an ordered column")
     if what == "aggregate":
-        context.error(
-            "unbounded-group-by",
-            "an aggregate over the whole stream never ends: a stream has no last tuple",
-            span,
-            notes=(note,),
-            help=f"say how often you want it: EVERY 1 minute, or GROUP BY {key}",
-        )
-        return
-    context.error(
-        "unbounded-group-by",
-        "group-by never closes" if what == "GROUP BY" else f"{what} never closes",
-        span,
-        notes=("none of the keys moves with an ordered column in every grouping set", note),
-        help=f"add a window key such as {key}, or EVERY 1 minute",
-    )
+        message = "an aggregate over the whole stream never ends: a stream has no last tuple"
+        help = f"say how often you want it: EVERY 1 minute, or GROUP BY {key}"
+        return mistake("unbounded-group-by", message, span, help, (note,))
+    message = "group-by never closes" if what == "GROUP BY" else f"{what} never closes"
+    notes = ("none of the keys moves with an ordered column in every grouping set", note)
+    help = f"add a window key such as {key}, or EVERY 1 minute"
+    return mistake("unbounded-group-by", message, span, help, notes)
 
 
 def empty_windows(
     context: BindContext, rel: Rel, grouping: Grouping, span: Span
-) -> WindowSpec | Literal["epoch"] | None:
+) -> WindowSpec | Literal["epoch"]:
     """`empty 'emit'` is for ungrouped windows: their only keys are the window's."""
     names = {n for n, _ in grouping.keys}
     window = next((r for r in walk(rel) if isinstance(r, Window)), None)
@@ -212,10 +180,6 @@ def empty_windows(
         _, key = grouping.keys[0]
         if key.type.is_integer and expression_slope(key, orders).trend is Trend.INCREASING:
             return "epoch"
-    context.error(
-        "bad-hint",
-        "empty 'emit' is for windows without other keys",
-        span,
-        help="leave it out, or group by the window alone",
-    )
-    return None
+    message = "empty 'emit' is for windows without other keys"
+    help = "leave it out, or group by the window alone"
+    raise mistake("bad-hint", message, span, help)

@@ -4,7 +4,7 @@ In: the leaves of a FROM clause, its ON conditions and WHERE. Out: a relation wh
 called `alias.column`, with each condition at the join that needs it. Without ON, the WHERE
 conjuncts that name both sides are the join condition and those of one side filter that side first;
 with ON, WHERE filters what the joins give, as in SQL, and a column of a missing side is NULL
-(missing_side.py).
+(scope.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from itertools import compress, product
 from terascope.analysis.bounded import is_timeless, join_bound
 from terascope.analysis.slopes import Orders
 from terascope.bind.context import BindContext
-from terascope.bind.missing_side import as_written, marker_name
 from terascope.bind.scope import (
     FromClause,
     FromLeaf,
     Scope,
     ScopeInput,
+    as_written,
+    marker_name,
     merged,
     on_conditions,
     scope_of_where,
@@ -78,19 +79,12 @@ def join_leaves(
     bind_condition: BindCondition,
     outer_fill: str,
 ) -> FromClause:
-    """All inputs of a FROM clause joined.
-
-    Raises:
-        Mistake: two inputs have one name.
-    """
+    """All inputs of a FROM clause joined."""
     repeated = [q for q, n in Counter(leaf.qualifier for leaf in leaves).items() if n > 1]
     if repeated:
-        raise mistake(
-            "duplicate-alias",
-            f"two inputs are called '{repeated[0]}'",
-            clause.span,
-            help=f"give them aliases: {repeated[0]} a, {repeated[0]} b",
-        )
+        message = f"two inputs are called '{repeated[0]}'"
+        help = f"give them aliases: {repeated[0]} a, {repeated[0]} b"
+        raise mistake("duplicate-alias", message, clause.span, help=help)
     inputs = tuple(
         ScopeInput(
             leaf.qualifier,
@@ -151,11 +145,7 @@ class JoinTree:
     """For columns that a join fills: what they are for the user, by SQL's meaning."""
 
     def fold(self, clause: ast.From) -> Rel:
-        """Join all items of the clause.
-
-        Raises:
-            Mistake: a join has no meaning, or no bound.
-        """
+        """Join all items of the clause."""
         kind = KINDS[clause.kind or "INNER"]
         nullable, misses_right = misses(kind)
         first, *others = clause.items
@@ -183,16 +173,11 @@ class JoinTree:
             if condition is None:
                 raise Mistake
         made = self.join(left, right, kind, condition, item.span, nullable, [])
-        if sql:
-            self.note_filled(made)
+        # The columns that the join fills are NULL for the user where their input is missing.
+        for name in (name for name, _ in made.fills if sql and name in self.markers):
+            column = Col(name, made.type_of(name))
+            self.seen[name] = where_present(column, Col(self.markers[name], Type.BOOL))
         return made
-
-    def note_filled(self, join: Join) -> None:
-        """The columns that a join fills are NULL for the user where their input is missing."""
-        for name, _ in join.fills:
-            if name in self.markers:
-                column = Col(name, join.type_of(name))
-                self.seen[name] = where_present(column, Col(self.markers[name], Type.BOOL))
 
     def as_written(self, conditions: Sequence[Expr]) -> list[Expr]:
         """Conditions over what joins gave so far, by SQL's meaning of the columns they fill."""
@@ -204,16 +189,13 @@ class JoinTree:
         leaf = next(self.leaves)
         rel = qualify(leaf)
         if marked:
-            rel = self.with_marker(rel, leaf)
+            name = qualified(leaf.qualifier, marker_name(leaf.rel.names))
+            self.markers |= dict.fromkeys(rel.names, name)
+            rel = replace(rel, items=(*rel.items, (name, TRUE)))
         if self.has_on and nullable:
             return rel
         own = self.take(lambda used: used <= set(rel.names))
         return Filter(rel, conjunction(own), span=leaf.span) if own else rel
-
-    def with_marker(self, rel: Project, leaf: FromLeaf) -> Project:
-        name = qualified(leaf.qualifier, marker_name(leaf.rel.names))
-        self.markers |= dict.fromkeys(rel.names, name)
-        return replace(rel, items=(*rel.items, (name, TRUE)))
 
     def take(self, fits: Callable[[frozenset[str]], bool]) -> list[Expr]:
         """Remove from the pending conjuncts those whose columns fit."""

@@ -7,29 +7,23 @@ from collections.abc import Sequence
 from terascope.analysis.order import knows_place
 from terascope.bind.coerce import of_type
 from terascope.bind.context import BindContext
+from terascope.bind.protocols import rising
 from terascope.bind.scope import FromLeaf
-from terascope.bind.stream_order import rising, says_place
+from terascope.connectors.arrival import is_arrival
 from terascope.diagnostic import Mistake, each, mistake
 from terascope.functions.base import Trend
 from terascope.plan.expr import Col, Expr, Lit
-from terascope.plan.rel import Merge, Project, Rel
+from terascope.plan.rel import TS, Filter, Merge, Project, Rank, Rel, Scan
 from terascope.syntax import ast
 from terascope.types import Type, unify
 
 
 def bind_merge(context: BindContext, query: ast.MergeQuery, leaves: Sequence[FromLeaf]) -> Rel:
-    """The merge, with columns matched by position.
-
-    Raises:
-        Mistake: the streams cannot be merged.
-    """
+    """The merge, with columns matched by position."""
     if len(query.fields) != len(leaves):
-        raise mistake(
-            "merge-mismatch",
-            f"MERGE names {len(query.fields)} fields for {len(leaves)} streams",
-            query.span,
-            help="one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S",
-        )
+        message = f"MERGE names {len(query.fields)} fields for {len(leaves)} streams"
+        help = "one merge field per stream: MERGE R.ts : S.ts FROM ... R, ... S"
+        raise mistake("merge-mismatch", message, query.span, help=help)
     pairs = list(zip(leaves, query.fields, strict=True))
     positions = context.attempt(each, lambda pair: merge_position(context, *pair), pairs)
     if positions is None:
@@ -65,24 +59,20 @@ def common_order(
         )
         span = names[0].span.to(name.span)
         if order.slope.trend is not first.slope.trend:
-            raise mistake(
-                "unordered-merge",
-                "the merge fields have no common order: one rises and one falls",
-                span,
+            message = "the merge fields have no common order: one rises and one falls"
+            help = (
                 "turn one round in a sub-query, "
                 f"(SELECT -{name.name} AS {name.name}, ... FROM ...) {leaf.qualifier}, "
-                "or merge on fields that move the same way",
-                notes,
+                "or merge on fields that move the same way"
             )
+            raise mistake("unordered-merge", message, span, help, notes)
         if order.clock and first.clock and order.clock != first.clock:
-            raise mistake(
-                "unordered-merge",
-                "the merge fields have no common order: their clocks count in different units",
-                span,
+            message = "the merge fields have no common order: their clocks count in different units"
+            help = (
                 "bring them to one unit in a sub-query, "
-                f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}",
-                notes,
+                f"(SELECT {name.name} * 1000 AS {name.name}, ... FROM ...) {leaf.qualifier}"
             )
+            raise mistake("unordered-merge", message, span, help, notes)
     return first.slope.trend
 
 
@@ -93,6 +83,30 @@ def in_merge_order(rels: tuple[Rel, ...], on: str, trend: Trend) -> tuple[Rel, .
     if trend is Trend.INCREASING and all(says_place(rel, on) for rel in rels):
         return rels
     return tuple(first_hidden(rel, on, trend) for rel in rels)
+
+
+def says_place(rel: Rel, name: str) -> bool:
+    """Whether the hidden time of tuples puts them in the order of this column, too: it is the same
+    column, or the finer clock of the same packets. Streams that are read are not looked into.
+    """
+    match rel:
+        case Scan():
+            columns = {c.name: c for c in rel.columns}
+            if TS not in columns:
+                return False
+            same = columns[name].read_from == columns[TS].read_from
+            own = columns[name].clock is not None and not is_arrival(columns[name].read_from)
+            return same or (rel.layer is not None and own)
+        case Filter() | Rank():
+            return says_place(rel.source, name)
+        case Project():
+            items = dict(rel.items)
+            column, time = items[name], items.get(TS)
+            if not isinstance(column, Col) or not isinstance(time, Col) or time.name != TS:
+                return False
+            return says_place(rel.source, column.name)
+        case _:
+            return False
 
 
 def first_hidden(rel: Rel, on: str, trend: Trend) -> Rel:
@@ -109,19 +123,13 @@ def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int:
     """Where the merge field stands among the columns of its stream."""
     names = [f.name for f in leaf.rel.visible]
     if name.qualifier not in (None, leaf.qualifier):
-        raise mistake(
-            "merge-mismatch",
-            f"'{name.qualifier}.{name.name}' should name a field of '{leaf.qualifier}'",
-            name.span,
-            help="merge fields stand in the order of the streams in FROM",
-        )
+        message = f"'{name.qualifier}.{name.name}' should name a field of '{leaf.qualifier}'"
+        help = "merge fields stand in the order of the streams in FROM"
+        raise mistake("merge-mismatch", message, name.span, help=help)
     if name.name not in names:
-        raise mistake(
-            "unknown-column",
-            f"'{leaf.qualifier}' has no column '{name.name}'",
-            name.span,
-            help=f"columns are: {', '.join(names)}",
-        )
+        message = f"'{leaf.qualifier}' has no column '{name.name}'"
+        help = f"columns are: {', '.join(names)}"
+        raise mistake("unknown-column", message, name.span, help=help)
     if name.name not in context.orders(leaf.rel):
         raise mistake(
             "unordered-merge",
@@ -141,21 +149,19 @@ def alike(leaves: Sequence[FromLeaf], query: ast.MergeQuery) -> tuple[Rel, ...]:
     with_place = len(hidden) == 1 and all(knows_place(leaf.rel) for leaf in leaves)
     for leaf in leaves:
         if len(leaf.rel.visible) != len(first.visible):
-            raise mistake(
-                "merge-mismatch",
+            message = (
                 f"'{leaf.qualifier}' has {len(leaf.rel.visible)} columns, "
-                f"'{leaves[0].qualifier}' has {len(first.visible)}",
-                query.span,
+                f"'{leaves[0].qualifier}' has {len(first.visible)}"
             )
+            raise mistake("merge-mismatch", message, query.span)
         for place, (target, field) in enumerate(zip(first.visible, leaf.rel.visible, strict=True)):
             common = unify(types[place], field.type)
             if common is None:
-                raise mistake(
-                    "merge-mismatch",
+                message = (
                     f"column '{field.name}' is {field.type.label} in '{leaf.qualifier}' "
-                    f"and {target.type.label} in '{leaves[0].qualifier}'",
-                    query.span,
+                    f"and {target.type.label} in '{leaves[0].qualifier}'"
                 )
+                raise mistake("merge-mismatch", message, query.span)
             types[place] = common
     rels: list[Rel] = []
     for leaf in leaves:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from terascope.bind.stream_order import rising
 from terascope.connectors.arrival import ACCESSOR, arrival_column, is_arrival
 from terascope.connectors.base import INTERFACE, POSITION
 from terascope.connectors.dataframe import KIND as DATAFRAME
@@ -21,7 +20,8 @@ from terascope.connectors.registry import Interface
 from terascope.connectors.tables.csv import positional
 from terascope.diagnostic import NOWHERE, Diagnostic, mistake
 from terascope.functions.base import Slope, Trend
-from terascope.plan.expr import Col
+from terascope.plan.build import call
+from terascope.plan.expr import Col, Expr
 from terascope.plan.rel import IFACE, POS, TS, ClockUnit, Project, Scan, SourceField
 from terascope.syntax import ast
 from terascope.types import Type, type_names
@@ -141,13 +141,9 @@ def unknown_property(prop: ast.FieldProperty) -> Diagnostic:
     if close := get_close_matches(prop.name, words, 1, MISSPELT):
         help = f"did you mean {close[0]}? known: {known}"
         return Diagnostic("unknown-property", message, prop.span, help=help)
-    return Diagnostic(
-        "unknown-hint",
-        f"{message} has no effect",
-        prop.span,
-        help=f"known: {known}",
-        severity="warning",
-    )
+    message = f"{message} has no effect"
+    help = f"known: {known}"
+    return Diagnostic("unknown-hint", message, prop.span, help=help, severity="warning")
 
 
 # ---- what a source provides ----------------------------------------------------------------------
@@ -244,13 +240,12 @@ def check_packet_fields(protocol: Protocol) -> dict[str, Diagnostic]:
             continue
         same = known.type is declared.type or (known.type.is_integer and declared.type.is_integer)
         if not same:
-            raise mistake(
-                "wrong-type",
+            message = (
                 f"'{declared.name}' of a packet is {known.type.label}, "
-                f"{protocol.name} declares {declared.type.label}",
-                NOWHERE,
-                "leave the type out, or declare that one",
+                f"{protocol.name} declares {declared.type.label}"
             )
+            help = "leave the type out, or declare that one"
+            raise mistake("wrong-type", message, NOWHERE, help)
     return missing
 
 
@@ -285,3 +280,10 @@ def with_rising_place(scan: Scan) -> Scan | Project:
         return scan
     columns = [Col(f.name, f.type) for f in scan.fields]
     return Project(scan, tuple((c.name, rising(c) if c.name == TS else c) for c in columns))
+
+
+def rising(column: Col) -> Expr:
+    """A value that rises where a column falls. For integers it is ~x = -x - 1, which exists for
+    every x.
+    """
+    return call("~" if column.type.is_integer else "neg", column)

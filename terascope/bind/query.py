@@ -1,6 +1,6 @@
 """Queries: SELECT, MERGE and WITH become operator trees, from what stands in FROM upwards.
 
-In: a query of the Script. Out: a relation of the Plan, or None after its mistakes were recorded.
+In: a query of the Script. Out: a relation of the Plan.
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ class QueryBinder:
         return self.context.attempt(self.rel, query)
 
     def rel(self, query: ast.Query) -> Rel:
-        """The relation of a query.
-
-        Raises:
-            Mistake: the query, or a part of it, cannot be bound.
-        """
+        """The relation of a query."""
         match query:
             case ast.Select():
                 return self.bind_select(query)
@@ -66,7 +62,7 @@ class QueryBinder:
             clause = bind_every(self.context, select.every, clause)
         emit_empty = self.emit_empty
         rel = SelectBinder(self.context, select, clause, self.constants, emit_empty).bind()
-        if rel is None or self.context.errors > before:
+        if self.context.errors > before:
             raise Mistake
         return rel
 
@@ -89,9 +85,6 @@ class QueryBinder:
     def bind_from(self, clause: ast.From, where: ast.Expr | None) -> FromClause:
         """The whole clause. A mistake in a condition is recorded, and binding goes on without it,
         so that the mistakes of the other clauses are found too.
-
-        Raises:
-            Mistake: not even the columns are known.
         """
         items = flatten_items(clause.items)
         leaves = each(lambda item: self.bind_leaf(item, joined=len(items) > 1), items)
@@ -108,12 +101,9 @@ class QueryBinder:
     def bind_single(self, leaf: FromLeaf, where: ast.Expr | None, span: Span) -> FromClause:
         rel = leaf.rel
         if isinstance(rel, Lookup):
-            raise mistake(
-                "not-a-stream",
-                f"watch list '{rel.name}' is no stream by itself",
-                span,
-                help="join it with one: FROM TCP t, wl w WHERE t.srcIP = w.ip",
-            )
+            message = f"watch list '{rel.name}' is no stream by itself"
+            help = "join it with one: FROM TCP t, wl w WHERE t.srcIP = w.ip"
+            raise mistake("not-a-stream", message, span, help=help)
         scope = Scope((ScopeInput(leaf.qualifier, tuple((f.name, f) for f in rel.fields)),))
         if where is not None:
             predicate = self.bind_condition(where, scope)
@@ -147,12 +137,9 @@ class QueryBinder:
         if ref.interface is None and name in context.watchlists:
             return self.bind_watchlist(context.watchlists[name], ref.span)
         if ref.interface is None and "/" in name:
-            raise mistake(
-                "not-executable",
-                f"library query '{name}': queries of a library are parsed but not read yet",
-                ref.span,
-                help="put the query into this file",
-            )
+            message = f"library query '{name}': queries of a library are parsed but not read yet"
+            help = "put the query into this file"
+            raise mistake("not-executable", message, ref.span, help=help)
         try:
             scan = context.catalog.scan(ref)
         except Mistake as wrong:
@@ -175,12 +162,9 @@ class QueryBinder:
         keys = tuple(f.name for f in statement.fields if any(p.name == "key" for p in f.properties))
         filename = {p.key: p.value for p in statement.define}.get("filename")
         if filename is None:
-            raise mistake(
-                "missing-file",
-                "the watch list does not say which file it is read from",
-                statement.span,
-                help="add filename 'list.csv'; to its DEFINE",
-            )
+            message = "the watch list does not say which file it is read from"
+            help = "add filename 'list.csv'; to its DEFINE"
+            raise mistake("missing-file", message, statement.span, help=help)
         path = context.find_file(filename, statement.span)
         if not path.exists() and not context.catalog.open_world:
             raise mistake("missing-file", f"no such file: '{filename}'", statement.span)

@@ -3,19 +3,39 @@
 In: the inputs of a FROM clause. Out: a column for a name, qualified or not, or the reason why not;
 and the scope in which WHERE is bound. WHERE is bound before the joins are made, because its parts
 may be conditions of these joins; so what ON and WHERE will equate is read from the text.
+
+In SQL's outer joins a column of the side that is missing is NULL, also when the condition equates
+it. The join itself fills equated columns with the value of the side that is there, as GSQL's own
+joins do: that is what keeps time known in every row. What a user calls `b.k` in a join with ON is
+the filled column where `b` is there, and NULL elsewhere. A marker that every row of `b` carries
+tells which rows these are.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from terascope.connectors.packets.fields import canonical
 from terascope.diagnostic import Mistake, Span, mistake
+from terascope.functions import roles
+from terascope.functions.base import Scalar
 from terascope.plan.build import call
-from terascope.plan.expr import Cast, Col, Expr
+from terascope.plan.expr import (
+    Call,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    columns_of,
+    marked_column,
+    substitute,
+    transform,
+)
+from terascope.plan.expr import walk as walk_expr
 from terascope.plan.rel import Field, Rel
 from terascope.syntax import ast
 
@@ -44,7 +64,7 @@ def is_among(names: Set[str], equated: Iterable[frozenset[str]]) -> bool:
 @dataclass(frozen=True)
 class Scope:
     """All inputs of a query. `equated`: sets of columns that a join condition makes equal. `seen`:
-    what a column is for the user, where a join of SQL's meaning fills it (missing_side.py).
+    what a column is for the user, where a join of SQL's meaning fills it.
     `later_equated`: like `equated`, of outer joins that are not made yet: before them, only
     `coalesce` of such columns is the value they have in common.
     """
@@ -55,11 +75,7 @@ class Scope:
     later_equated: tuple[frozenset[str], ...] = ()
 
     def find(self, node: ast.Name) -> Expr:
-        """The column a name means.
-
-        Raises:
-            Mistake: nothing, or more than one thing, is called so.
-        """
+        """The column a name means."""
         if node.qualifier is not None:
             return self.as_seen(self.find_qualified(node, node.qualifier))
         found = self.find_all(node.name)
@@ -74,9 +90,6 @@ class Scope:
     def find_shared(self, name: str, span: Span) -> tuple[Col, bool]:
         """The column that a name without qualifier means, and whether several inputs share it: then
         it is the value that they have in common.
-
-        Raises:
-            Mistake: nothing, or more than one thing, is called so.
         """
         found = self.find_all(name)
         if not found:
@@ -213,3 +226,96 @@ def merged(sets: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
         groups = [g for g in groups if not g & new]
         groups.append(new.union(*touching))
     return tuple(groups)
+
+
+# ---- columns of a side that is missing -----------------------------------------------------------
+
+STRICT: Final = (
+    roles.Comparator, roles.Addition, roles.Multiplication, roles.Quotient, roles.FloorDivision,
+    roles.Remainder, roles.BitOperation, roles.BitComplement, roles.ShiftLeft, roles.ShiftRight,
+    roles.AddressMask,
+)  # fmt: skip
+"""Roles of operators that give NULL for a NULL."""
+
+
+def marker_name(names: Collection[str]) -> str:
+    """A name for the marker of an input that has these columns."""
+    name = "here"
+    while name in names:
+        name += "_"
+    return name
+
+
+def as_written(
+    condition: Expr, equated: Iterable[frozenset[str]], seen: Mapping[str, Expr]
+) -> tuple[Expr, ...]:
+    """A condition over what joins gave, as SQL means it, in conjuncts. `equated`: sets of columns
+    that the joins equate; `seen`: what a filled column is for the user.
+
+    The value that equated columns have in common is there in every row. It is a filled column that
+    stays as it is, so it goes by another name until all other columns have become what is seen.
+    """
+    common: dict[str, Expr] = {}
+
+    def named_apart(column: Col) -> Col:
+        apart = Col(f"common:{column.name}", column.type)
+        common[apart.name] = column
+        return apart
+
+    named = with_common_values(condition, equated, named_apart)
+    return tuple(substitute(part, common) for part in in_rows_with(named, seen))
+
+
+def in_rows_with(condition: Expr, seen: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """A condition as SQL means it, in conjuncts; `seen`: what a filled column is for the user.
+
+    A comparison of filled columns is kept as it is, so that it still relates times, and the input
+    must be there.
+    """
+    used = sorted(columns_of(condition) & seen.keys())
+    if not used:
+        return (condition,)
+    if not is_strict(condition):
+        return (substitute(condition, seen),)
+    marked = (marked_column(seen[name]) for name in used)
+    return (condition, *dict.fromkeys(pair[0] for pair in marked if pair is not None))
+
+
+def is_strict(condition: Expr) -> bool:
+    """Whether a NULL in any column keeps the condition from being TRUE."""
+    return isinstance(condition, Call) and all(
+        isinstance(part, Col | Lit | Cast)
+        or (isinstance(part, Call) and isinstance(part.function.role, STRICT))
+        for part in walk_expr(condition)
+    )
+
+
+def with_common_values(
+    expr: Expr,
+    equated: Iterable[frozenset[str]],
+    named: Callable[[Col], Col] = lambda column: column,
+) -> Expr:
+    """`coalesce(a.tb, b.tb)` of all columns that a join equates is the value that they have in
+    common, in whatever order they stand: one of them is always there. `named`: how the column that
+    holds it is called from here on.
+    """
+    groups = tuple(equated)
+
+    def common(part: Expr) -> Expr:
+        match part:
+            case Call(Scalar(role=roles.Coalescing()), args, type):
+                columns = [c for arg in args if (c := filled_column(arg)) is not None]
+                names = frozenset(c.name for c in columns)
+                if len(columns) == len(args) and names in groups and columns[0].type is type:
+                    return named(columns[0])
+        return part
+
+    return transform(expr, common)
+
+
+def filled_column(expr: Expr) -> Col | None:
+    """The column itself, of what a user sees of it."""
+    marked = marked_column(expr)
+    if marked is not None:
+        return marked[1]
+    return expr if isinstance(expr, Col) else None

@@ -7,7 +7,7 @@ warning found on the way. A query that fails does not stop the others from being
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,12 @@ NOT_YET = frozenset(
     }
 )  # fmt: skip
 """Hints of GS-Lite that steer how a query runs, never what it answers."""
+CHOICES = {
+    "visibility": ("external", "internal"),
+    "empty": ("emit", "omit"),
+    "outer_fill": ("null", "default"),
+}
+"""Hints with a choice of values."""
 
 
 @dataclass(frozen=True)
@@ -92,20 +98,14 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
             if known is statement:
                 context.diagnostics += context.catalog.declare(statement)
             elif known != statement:
-                context.error(
-                    "duplicate-name",
-                    f"'{statement.name}' is declared before, and differently",
-                    statement.span,
-                    help="declare it once; all queries of the set can read it",
-                )
+                message = f"'{statement.name}' is declared before, and differently"
+                help = "declare it once; all queries of the set can read it"
+                context.error("duplicate-name", message, statement.span, help=help)
         case ast.WatchlistStatement():
             if not statement.name:
-                context.error(
-                    "missing-name",
-                    "a watch list needs a name",
-                    statement.span,
-                    help="add query_name 'name'; to its DEFINE",
-                )
+                message = "a watch list needs a name"
+                help = "add query_name 'name'; to its DEFINE"
+                context.error("missing-name", message, statement.span, help=help)
             else:
                 context.watchlists[statement.name] = statement
         case ast.UdafDeclaration(name=name):
@@ -118,10 +118,6 @@ def declare(context: BindContext, statement: ast.Statement) -> None:
             )
         case ast.QueryStatement():
             pass
-
-
-def property_of(define: Iterable[ast.Property], key: str) -> str | None:
-    return next((p.value for p in define if p.key.lower() == key), None)
 
 
 def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.QueryStatement]:
@@ -138,12 +134,9 @@ def named_queries(context: BindContext, script: ast.Script) -> dict[str, ast.Que
         problem = name_problem(name)
         if problem is not None:
             shown = name if len(name) <= MOST_SHOWN else name[:MOST_SHOWN] + "..."
-            context.error(
-                "bad-name",
-                f"no query can be called '{shown}': {problem}",
-                statement.span,
-                help="the files of its results are called like the query; give it another name",
-            )
+            message = f"no query can be called '{shown}': {problem}"
+            help = "the files of its results are called like the query; give it another name"
+            context.error("bad-name", message, statement.span, help=help)
             continue
         if name in found or name in context.watchlists:
             context.error("duplicate-name", f"two queries are called '{name}'", statement.span)
@@ -162,12 +155,9 @@ def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatem
             return
         if name in visiting:
             path = " -> ".join([*visiting[visiting.index(name) :], name])
-            context.error(
-                "query-cycle",
-                f"queries read each other in a circle: {path}",
-                queries[name].span,
-                help="a query may read only what does not depend on it",
-            )
+            message = f"queries read each other in a circle: {path}"
+            help = "a query may read only what does not depend on it"
+            context.error("query-cycle", message, queries[name].span, help=help)
             context.failed.update(visiting[visiting.index(name) :])
             return
         visiting.append(name)
@@ -185,73 +175,56 @@ def computable_order(context: BindContext, queries: Mapping[str, ast.QueryStatem
 
 def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -> list[Stream]:
     """The streams a statement makes: the tables of its WITH, then its own."""
-    binder = query_binder(context, name, statement)
+    define = {p.key.lower(): p for p in statement.define}
+    constants = read_define(context, define, statement.query)
+    said = {key: p.value for key, p in define.items()}
+    emit_empty = said.get("empty", "omit").lower() == "emit"
+    outer_fill = said.get("outer_fill", "null").lower()
+    binder = QueryBinder(context, name, constants, outer_fill, emit_empty)
     rel = binder.bind(statement.query)
     if rel is None:
         context.failed.add(name)
         return []
     context.add_stream(name, rel)
-    visible = (property_of(statement.define, "visibility") or "external").lower() == "external"
-    comment = property_of(statement.define, "comment") or ""
-    text = print_query(statement.query)
-    liveness = bind_liveness(context, statement)
+    visible = said.get("visibility", "external").lower() == "external"
+    text, comment = print_query(statement.query), said.get("comment", "")
+    liveness = bind_liveness(context, define.get("liveness_timeout"))
     return [*binder.streams, Stream(name, rel, visible, text, comment, liveness)]
 
 
-def bind_liveness(context: BindContext, statement: ast.QueryStatement) -> float | None:
+def bind_liveness(context: BindContext, told: ast.Property | None) -> float | None:
     """How long a query waits for a source that is gone, if its DEFINE says so."""
-    told = next((p for p in statement.define if p.key.lower() == "liveness_timeout"), None)
     if told is None:
         return None
     is_bare = not told.value[-1:].isalpha()
     try:
         return seconds_or_never(told.value + "s" if is_bare else told.value)
     except ValueError:
-        context.error(
-            "bad-hint",
-            f"'{told.value}' is not a value of liveness_timeout",
-            told.span,
-            help="it takes seconds (30), a length of time ('5m') or 'off': wait for ever",
-        )
+        message = f"'{told.value}' is not a value of liveness_timeout"
+        help = "it takes seconds (30), a length of time ('5m') or 'off': wait for ever"
+        context.error("bad-hint", message, told.span, help=help)
         return None
 
 
-def query_binder(context: BindContext, name: str, statement: ast.QueryStatement) -> QueryBinder:
-    """Read the DEFINE block: hints we honour, constants, and warnings about the rest."""
-    define = {p.key.lower(): p for p in statement.define}
-    allowed = {
-        "visibility": ("external", "internal"),
-        "empty": ("emit", "omit"),
-        "outer_fill": ("null", "default"),
-    }
-    for key, values in allowed.items():
-        if key in define and define[key].value.lower() not in values:
-            context.error(
-                "bad-hint",
-                f"'{define[key].value}' is not a value of {key}",
-                define[key].span,
-                help=f"it takes {' or '.join(repr(v) for v in values)}",
-            )
-    nodes = walk(statement.query)
-    used = {node.name.lower() for node in nodes if isinstance(node, ast.ConstantRef)}
-    constants: dict[str, Lit] = {}
+def read_define(
+    context: BindContext, define: Mapping[str, ast.Property], query: ast.Query
+) -> dict[str, Lit]:
+    """The constants of a DEFINE block. Values of hints are checked, and others warned about."""
+    for key in define.keys() & CHOICES.keys():
+        if define[key].value.lower() not in CHOICES[key]:
+            message = f"'{define[key].value}' is not a value of {key}"
+            help = f"it takes {' or '.join(repr(v) for v in CHOICES[key])}"
+            context.error("bad-hint", message, define[key].span, help=help)
+    used = {node.name.lower() for node in walk(query) if isinstance(node, ast.ConstantRef)}
     for key, prop in define.items():
-        if key in used:
-            constants[key] = constant_value(prop.value)
-        elif key in NOT_YET:
-            context.warning(
-                "hint-without-effect", f"hint '{prop.key}' has no effect yet", prop.span
-            )
-        elif key not in HONOURED:
-            context.warning(
-                "unknown-hint",
-                f"unknown hint '{prop.key}'",
-                prop.span,
-                help=f"a constant is used as #{prop.key} in the query",
-            )
-    empty = define["empty"].value.lower() if "empty" in define else "omit"
-    fill = define["outer_fill"].value.lower() if "outer_fill" in define else "null"
-    return QueryBinder(context, name, constants, fill, empty == "emit")
+        if key in NOT_YET - used:
+            message = f"hint '{prop.key}' has no effect yet"
+            context.warning("hint-without-effect", message, prop.span)
+        elif key not in HONOURED | NOT_YET | used:
+            message = f"unknown hint '{prop.key}'"
+            help = f"a constant is used as #{prop.key} in the query"
+            context.warning("unknown-hint", message, prop.span, help=help)
+    return {key: constant_value(prop.value) for key, prop in define.items() if key in used}
 
 
 def constant_value(text: str) -> Lit:
@@ -284,11 +257,8 @@ def bind_parameters(
                 continue
             known = found.get(declared.name)
             if known is not None and known.type.label != type.label:
-                context.error(
-                    "type-mismatch",
-                    f"parameter '${declared.name}' is declared {known.type.label} elsewhere",
-                    declared.span,
-                )
+                message = f"parameter '${declared.name}' is declared {known.type.label} elsewhere"
+                context.error("type-mismatch", message, declared.span)
                 continue
             found[declared.name] = parameter(context, declared, type, given)
     for name, text in given.items():
@@ -305,12 +275,9 @@ def parameter(
     name = declared.name
     if name not in given:
         if not context.catalog.open_world:
-            context.error(
-                "missing-parameter",
-                f"parameter '${name}' has no value",
-                declared.span,
-                help=f"give it with --param {name}=...",
-            )
+            message = f"parameter '${name}' has no value"
+            help = f"give it with --param {name}=..."
+            context.error("missing-parameter", message, declared.span, help=help)
         return Parameter(name, type, None)
     value = cast_value(given[name], Type.STRING, type)
     if value is None and type is Type.ULLONG:

@@ -17,19 +17,17 @@ from terascope.bind.aggregates import Aggregates
 from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.grouping import (
-    Grouped,
     Grouping,
     UniqueNames,
     bind_grouping,
     check_closing,
     empty_windows,
-    tell_unbounded,
+    unbounded,
 )
-from terascope.bind.ranking import bind_order, bind_rank, rank
+from terascope.bind.ranking import bind_order, bind_rank, in_stream_order, rank
 from terascope.bind.scope import FromClause, ScopeInput
-from terascope.bind.stream_order import in_stream_order
 from terascope.bind.windows import bind_window
-from terascope.diagnostic import Mistake, Span, mistake
+from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Trend
 from terascope.plan.build import call as build_call
 from terascope.plan.build import conjunction
@@ -82,8 +80,8 @@ class SelectBinder:
     constants: Mapping[str, Lit]
     emit_empty: bool
 
-    def bind(self) -> Rel | None:
-        """The relation, or None after mistakes were recorded."""
+    def bind(self) -> Rel:
+        """The relation."""
         return self.bind_aggregation() if self.is_aggregation() else self.bind_projection()
 
     def is_aggregation(self) -> bool:
@@ -126,28 +124,27 @@ class SelectBinder:
         try:
             return tuple(self.clause.scope.find_shared(n, span)[0] for n in (WSTART, WEND))
         except Mistake:
-            self.context.error(
-                "ambiguous-window",
-                "several inputs have windows, and the condition does not say how they meet",
-                span,
-                help="equate them: a.wstart = b.wstart AND a.wend = b.wend",
-            )
+            message = "several inputs have windows, and the condition does not say how they meet"
+            help = "equate them: a.wstart = b.wstart AND a.wend = b.wend"
+            self.context.error("ambiguous-window", message, span, help=help)
             return ()
 
     # ---- selection and projection
 
-    def bind_projection(self) -> Rel | None:
+    def bind_projection(self) -> Rel:
         select = self.select
         binder = self.binder("in a plain selection")
         if select.closing_when is not None:
             span = select.closing_when.span
             self.context.error("misplaced-closing", "CLOSING_WHEN needs a GROUP BY", span)
-        targets = self.targets(binder, self.edges())
+        attempt = self.context.attempt
+        targets = attempt(self.targets, binder, self.edges())
         rel: Rel | None = self.clause.rel
         if select.order_by or select.limit is not None:
-            rel = bind_rank(self.context, select, self.clause.rel, self.seeing_aliases(binder))
+            later = self.seeing_aliases(binder)
+            rel = attempt(bind_rank, self.context, select, self.clause.rel, later)
         if rel is None or targets is None:
-            return None
+            raise Mistake
         items: list[Named] = [(name, expr) for name, expr, _ in targets]
         rel = discard_failures(rel, (expr for _, expr in items))
         if select.distinct:
@@ -163,34 +160,30 @@ class SelectBinder:
         check_closing(self.context, made, "SELECT DISTINCT")
         return made
 
-    def targets(self, binder: ExprBinder, edges: tuple[Col, ...]) -> list[Target] | None:
+    def targets(self, binder: ExprBinder, edges: tuple[Col, ...]) -> list[Target]:
         """The output columns, named and told apart, with the window's edges last."""
         names = UniqueNames()
-        found: list[Target] = []
-        failed = False
-        for position, item in enumerate(self.select.items, 1):
+
+        def bound(position: int, item: ast.Item | ast.Star) -> list[Target]:
             if isinstance(item, ast.Star):
-                columns = list(self.star(item))
-                failed |= not columns
-                found += [(names.take(n), c, item.span) for n, c in columns]
-                continue
-            expr = binder.bind(item.expr)
-            failed |= expr is None
+                return [(names.take(n), c, item.span) for n, c in self.star(item)]
             name = names.take(item.alias or default_name(item.expr, position))
-            if expr is not None:
-                found.append((name, expr, item.span))
+            return [(name, binder.expr(item.expr), item.span)]
+
+        parts = each(lambda numbered: bound(*numbered), enumerate(self.select.items, 1))
+        found = [target for part in parts for target in part]
         for edge in edges:
             if not any(expr == edge for _, expr, _ in found):
                 name = names.take(edge.name.rpartition(".")[2])
                 found.append((name, edge, self.select.span))
-        return None if failed else found
+        return found
 
     def star(self, star: ast.Star) -> Iterator[tuple[str, Expr]]:
         scope = self.clause.scope
         inputs = [i for i in scope.inputs if star.qualifier in (None, i.qualifier)]
         if not inputs:
             message = f"no input is called '{star.qualifier}'"
-            self.context.error("unknown-column", message, star.span)
+            raise mistake("unknown-column", message, star.span)
         for source in inputs:
             for name, field in source.columns:
                 if not field.hidden:
@@ -198,9 +191,9 @@ class SelectBinder:
 
     # ---- aggregation
 
-    def bind_aggregation(self) -> Rel | None:
-        select, context = self.select, self.context
-        keys = bind_grouping(self.binder("in GROUP BY"), select.group_by)
+    def bind_aggregation(self) -> Rel:
+        select, context, attempt = self.select, self.context, self.context.attempt
+        keys = attempt(bind_grouping, self.binder("in GROUP BY"), select.group_by)
         edges = self.edges()
         grouping = keys or Grouping()
         grouping.add_edges(edges)
@@ -212,32 +205,35 @@ class SelectBinder:
         later = self.seeing_aliases(binder)
         if any(isinstance(i, ast.Star) for i in select.items):
             message = "SELECT * cannot be grouped: name the columns"
-            context.error("not-grouped", message, select.span)
-            return None
-        grouped = Grouped(context, grouping, aggregates)
+            raise mistake("not-grouped", message, select.span)
 
         def over_groups(condition: ast.Expr | None) -> Expr | None:
             bound = None if condition is None else later.bind_condition(condition)
             if bound is None or condition is None or keys is None:
                 return None
-            return grouped.rewrite(bound, condition.span)
+            return attempt(grouping.rewrite, bound, condition.span, aggregates)
 
-        targets = self.targets(binder, edges)
+        def output(target: Target) -> Named:
+            name, expr, span = target
+            return name, grouping.rewrite(expr, span, aggregates)
+
+        def order_expr(node: ast.Expr, span: Span) -> Expr:
+            return grouping.rewrite(later.expr(node), span, aggregates)
+
+        targets = attempt(self.targets, binder, edges)
         having, closing = over_groups(select.having), over_groups(select.closing_when)
         if keys is None:
-            return None
-        outputs = [(name, grouped.rewrite(expr, span)) for name, expr, span in targets or ()]
-        order = bind_order(context, select, later, grouped)
+            raise Mistake
+        items = attempt(each, output, targets or ())
+        order = attempt(bind_order, context, select, order_expr)
         read = [expr for _, expr in grouping.keys]
         read += [arg for call in aggregates.calls.values() for arg in call.args]
-        rel = self.aggregate(discard_failures(source, read), grouping, aggregates, closing)
-        items = tuple((name, expr) for name, expr in outputs if expr is not None)
-        if rel is None or targets is None or len(items) < len(outputs):
-            return None
+        below = discard_failures(source, read)
+        rel = attempt(self.aggregate, below, grouping, aggregates, closing)
+        if rel is None or targets is None or items is None or order is None:
+            raise Mistake
         if having is not None:
             rel = Filter(rel, having, span=select.having.span if select.having else select.span)
-        if order is None:
-            return None
         if order or select.limit is not None:
             orders = context.orders(rel)
             rel = rank(select, rel, order, tuple(orders), orders)
@@ -247,43 +243,37 @@ class SelectBinder:
 
     def aggregate(
         self, source: Rel, grouping: Grouping, aggregates: Aggregates, closing: Expr | None
-    ) -> Rel | None:
-        select = self.select
+    ) -> Rel:
+        select, context = self.select, self.context
         span = select.group_by.span if select.group_by else select.span
         if select.closing_when is not None:
             if closing is None:
-                return None
+                raise Mistake
             return self.running(source, grouping, aggregates, closing, span)
-        empty = empty_windows(self.context, source, grouping, span) if self.emit_empty else None
+        empty = None
+        if self.emit_empty:
+            empty = context.attempt(empty_windows, context, source, grouping, span)
         keys = tuple(grouping.keys)
         made = Aggregate(source, keys, aggregates.named, grouping.sets, empty, span=span)
-        what = "aggregate" if select.group_by is None else "GROUP BY"
-        return made if check_closing(self.context, made, what) else None
+        check_closing(context, made, "aggregate" if select.group_by is None else "GROUP BY")
+        return made
 
     def running(
-        self,
-        source: Rel,
-        grouping: Grouping,
-        aggregates: Aggregates,
-        closing: Expr,
-        span: Span,
-    ) -> Rel | None:
+        self, source: Rel, grouping: Grouping, aggregates: Aggregates, closing: Expr, span: Span
+    ) -> Rel:
         """CLOSING_WHEN: the epoch comes first among the keys."""
         orders = self.context.orders(source)
         epoch = closing_key(tuple(grouping.keys), orders)
         if epoch is None:
-            tell_unbounded(self.context, span, source)
-            return None
+            raise unbounded(self.context, span, source)
         key = dict(grouping.keys)[epoch]
         increasing = expression_slope(key, orders).trend is Trend.INCREASING
         if not key.type.is_integer or not increasing or grouping.sets is not None:
-            self.context.error(
-                "bad-epoch",
+            message = (
                 "CLOSING_WHEN needs an epoch that counts up in integers, such as time/60, "
-                "and plain keys",
-                span,
+                "and plain keys"
             )
-            return None
+            raise mistake("bad-epoch", message, span)
         keys = ((epoch, key), *((n, e) for n, e in grouping.keys if n != epoch))
         return Running(source, keys, aggregates.named, closing, span=span)
 

@@ -38,11 +38,7 @@ SECONDS: Mapping[str, Fraction] = {
 
 
 def bind_window(context: BindContext, rel: Rel, window: ast.Window) -> Rel:
-    """The relation cut into windows.
-
-    Raises:
-        Mistake: the window cannot be measured on the relation.
-    """
+    """The relation cut into windows."""
     orders = context.orders(rel)
     elements = window.on is None and {WSTART, WEND} <= set(rel.names) & set(orders)
     on = WEND if elements else clock_field(rel, orders, window)
@@ -78,13 +74,12 @@ def clock_field(rel: Rel, orders: Orders, window: ast.Window) -> str:
     for column in rel.visible:
         if column.name in orders and orders[column.name].clock and column.type.is_integer:
             return column.name
-    raise mistake(
-        "no-clock",
-        "the stream has no integer clock field to measure the window on",
-        window.span,
-        help="name an ordered field with ON, or declare one in the PROTOCOL: "
-        "time UINT increasing clock(s)",
+    message = "the stream has no integer clock field to measure the window on"
+    help = (
+        "name an ordered field with ON, or declare one in the PROTOCOL: "
+        "time UINT increasing clock(s)"
     )
+    raise mistake("no-clock", message, window.span, help=help)
 
 
 def ticks(duration: ast.Duration, unit: ClockUnit | None, on: str) -> int:
@@ -117,21 +112,14 @@ class TimedInput:
 
 
 def range_conditions(context: BindContext, left: FromLeaf, right: FromLeaf) -> list[Expr]:
-    """The conditions that windows put on a pair of inputs.
-
-    Raises:
-        Mistake: a window has no meaning for the pair.
-    """
+    """The conditions that windows put on a pair of inputs."""
     windowed = left if left.held is not None else right
     if windowed.held is None:
         return []
     if is_timeless(left.rel) or is_timeless(right.rel):
-        raise mistake(
-            "non-periodic-window",
-            "a watch list has no time, so that a window without SLIDE says nothing about it",
-            windowed.held.span,
-            help="leave the window out: every row is looked up when it comes",
-        )
+        message = "a watch list has no time, so that a window without SLIDE says nothing about it"
+        help = "leave the window out: every row is looked up when it comes"
+        raise mistake("non-periodic-window", message, windowed.held.span, help=help)
     orders = context.orders(windowed.rel)
     on = clock_field(windowed.rel, orders, windowed.held)
     unit = orders[on].clock
@@ -144,13 +132,12 @@ def timed(context: BindContext, leaf: FromLeaf, unit: ClockUnit | None, on: str)
     orders = context.orders(leaf.rel)
     name = (leaf.held and leaf.held.on) or same_clock(leaf.rel, orders, unit, on)
     if name is None or name not in orders or orders[name].clock != unit:
-        raise mistake(
-            "no-clock",
+        message = (
             f"'{leaf.qualifier}' has no ordered column in the unit of '{on}', "
-            "which the window of the other input is measured on",
-            leaf.span,
-            help="measure the window on a clock that both inputs have, with ON",
+            "which the window of the other input is measured on"
         )
+        help = "measure the window on a clock that both inputs have, with ON"
+        raise mistake("no-clock", message, leaf.span, help=help)
     length = None if leaf.held is None else ticks(leaf.held.range, unit, name)
     return TimedInput(Col(f"{leaf.qualifier}.{name}", leaf.rel.type_of(name)), length)
 

@@ -18,7 +18,17 @@ from typing import Final
 
 from terascope.functions.base import TypeMistake, Value
 from terascope.functions.values import as_bytes, as_text, truncated
-from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type, format_ip, parse_ip, value_range
+from terascope.types import (
+    BIAS,
+    INT_MAX,
+    INT_MIN,
+    INTEGERS,
+    WIDE_MAX,
+    Type,
+    format_ip,
+    parse_ip,
+    value_range,
+)
 
 BLANKS: Final = " \t\n\r\f\v"
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
@@ -27,11 +37,7 @@ IPV4_MAX: Final = 2**32 - 1
 TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
 
 cast_names: Final[dict[str, Type]] = {
-    "int": Type.INT,
-    "uint": Type.UINT,
-    "llong": Type.LLONG,
-    "ullong": Type.ULLONG,
-    "float": Type.FLOAT,
+    **{type.value.lower(): type for type in (*INTEGERS, Type.FLOAT)},
     "to_llong": Type.LLONG,
 }
 """GS-Lite's casts, written as functions: UINT(x) is CAST(x AS UINT)."""

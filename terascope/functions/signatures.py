@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Any
 
 from terascope.functions.base import Scalar, TypeMistake, TypeRule, Value
+from terascope.functions.values import as_text
 from terascope.types import Type, unify
 
 
@@ -97,6 +98,16 @@ def builtin(
         return Scalar(name, rule, function, doc=function.__doc__ or "", **properties)
 
     return declared
+
+
+def parses(parse: Callable[[str], object]) -> Callable[[Sequence[Value]], None]:
+    """The check of a function whose second argument, if it is a constant, must be parsed."""
+
+    def check(constants: Sequence[Value]) -> None:
+        if constants[1] is not None:
+            parse(as_text(constants[1]))
+
+    return check
 
 
 def unified(name: str, args: Sequence[Type]) -> Type:

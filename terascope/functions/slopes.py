@@ -141,20 +141,16 @@ def _floored(slope: Slope, divisor: int) -> Slope:
     return result if divisor > 0 else turned(result)
 
 
-def _shifted_right(slope: Slope, places: int) -> Slope | None:
-    """The arithmetic shift is floor division by a power of two."""
-    return _floored(slope, 1 << places) if 0 <= places <= 63 else None
-
-
-def _shifted_left(slope: Slope, places: int) -> Slope | None:
-    return _scaled(slope, 1 << places) if 0 <= places <= 63 else None
+def shifted(scale: Callable[[Slope, int], Slope]) -> SlopeRule:
+    """The arithmetic shift is multiplication or floor division by a power of two."""
+    return by_constant(lambda slope, n: scale(slope, 1 << n) if 0 <= n <= 63 else None)
 
 
 multiplied: Final = by_constant(_scaled, whole=False, first=True)
 divided_as_float: Final = by_constant(_divided_as_float, whole=False)
 divided: Final = by_constant(lambda slope, divisor: _floored(slope, divisor) if divisor else None)
 """Floor division: floor(x / c) falls behind by at most ceil(band / c)."""
-shifted_right: Final = by_constant(_shifted_right)
-shifted_left: Final = by_constant(_shifted_left)
+shifted_right: Final = shifted(_floored)
+shifted_left: Final = shifted(_scaled)
 masked: Final = by_constant(_masked, first=True)
 filled: Final = by_constant(_filled, first=True)

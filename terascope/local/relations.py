@@ -42,9 +42,8 @@ from terascope.plan.rel import (
     Window,
     inputs,
 )
-from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_over
-from terascope.reference.rows import Row
+from terascope.reference.rows import Evaluation, Row
 from terascope.reference.window import windows_around
 from terascope.types import Type
 

@@ -17,12 +17,11 @@ from terascope.functions.aggregates.float_sums import FloatRange
 from terascope.functions.base import Value, ValueMistake
 from terascope.functions.exact_floats import ORDINARY, to_digits
 from terascope.functions.overflow import overflow_in
-from terascope.plan.evaluate import Evaluator
+from terascope.plan.evaluate import Evaluator, constant_value
 from terascope.plan.expr import AggCall, Col
 from terascope.plan.rel import WEND, WSTART, Aggregate, NamedAgg, Running
 from terascope.plan.show import written_agg
-from terascope.reference.context import Evaluation
-from terascope.reference.rows import Row, same_row, sort_key
+from terascope.reference.rows import Evaluation, Row, same_row, sort_key
 from terascope.reference.window import windows_between
 
 
@@ -37,8 +36,8 @@ class Accumulator:
         self.function = call.function
         self.args = [context.compile(arg, names) for arg in call.args]
         self.order = [names.index(name) for name in call.order]
-        self.zero_with = context.constants(call.state_parameters)
-        self.finish_with = context.constants(call.finish_parameters)
+        self.zero_with = [constant_value(p, context.values) for p in call.state_parameters]
+        self.finish_with = [constant_value(p, context.values) for p in call.finish_parameters]
         self.restart()
 
     def restart(self) -> None:

@@ -1,20 +1,27 @@
-"""Rows: what a stream is in the reference interpreter, and how its values are told apart and put
-in order.
+"""Rows: what a stream is in the reference interpreter, how its values are told apart and put in
+order, and what an operator reads beside its input.
 
-In: tuples of held values (terascope.types). Out: `Rows`, keys that say which values are the same
-one, and sort keys that place NULLs.
+In: tuples of held values (terascope.types), the sources, and the streams computed so far. Out:
+`Rows`, keys that say which values are the same one, sort keys that place NULLs, and `Evaluation`,
+which operators hand down.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from terascope.functions.base import Value
+from terascope.functions.overflow import Overflow
 from terascope.functions.values import order_key
-from terascope.plan.rel import Field
+from terascope.plan.evaluate import Evaluator, Parameters, compile_expr
+from terascope.plan.expr import Col, Expr, Lit, Param
+from terascope.plan.horizon import Horizons
+from terascope.plan.plan import Plan
+from terascope.plan.rel import Field, Rel, Scan
+from terascope.plan.show import written
 
 Row: TypeAlias = tuple[Value, ...]
 
@@ -41,10 +48,6 @@ class Rows:
             [tuple(row[i] for i in places) for row in self.tuples],
         )
 
-    def canonical(self) -> Rows:
-        """The same rows in the one order that depends on nothing but their values."""
-        return Rows(self.fields, canonical_order(self.tuples))
-
 
 def same(value: Value) -> Value:
     """The value itself, but always the same NaN: then Python, too, puts all NaNs in one group. It
@@ -64,18 +67,53 @@ def sort_key(value: Value) -> tuple[Any, ...]:
     return (1,) if value is None else (0, order_key(value))
 
 
-def canonical_key(value: Value) -> tuple[Any, ...]:
-    """As `sort_key`, but also orders values of different types: numbers, text, bytes, NULL."""
-    match value:
-        case None:
-            return (3,)
-        case bytes():
-            return (2, value)
-        case str():
-            return (1, value)
-        case _:
-            return (0, order_key(float(value)), 0 if isinstance(value, float) else value)
+# ---- what an operator reads beside its input -----------------------------------------------------
 
 
-def canonical_order(rows: Iterable[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: tuple(canonical_key(v) for v in row))
+class Sources(Protocol):
+    """Where the tuples of scans come from."""
+
+    def rows(self, scan: Scan) -> list[Row]:
+        """The tuples, in the order of `scan.fields`, hidden columns included."""
+        ...
+
+    def horizon(self, scan: Scan) -> Mapping[str, int]:
+        """For columns of the scan: the largest value over all tuples of its interfaces, those of
+        other protocols included. A column that is not in it has no known horizon.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    scan: Callable[[Scan], list[Row]]
+    """Gives the tuples of a scan."""
+    streams: Mapping[str, Rows]
+    """The streams that stand before this one."""
+    horizons: Horizons
+    values: Parameters
+    """The values of parameters."""
+
+    @classmethod
+    def of(cls, plan: Plan, sources: Sources, streams: Mapping[str, Rows]) -> Evaluation:
+        trees = {stream.name: stream.rel for stream in plan}
+        horizons = Horizons(sources.horizon, trees, plan.values)
+        return cls(sources.rows, streams, horizons, plan.values)
+
+    def compile(self, expr: Expr, names: tuple[str, ...]) -> Evaluator:
+        """A function that evaluates `expr` over tuples whose columns are `names`."""
+        evaluate = compile_expr(expr, names, self.values)
+        if isinstance(expr, Col | Lit | Param):
+            return evaluate
+
+        def told(row: Sequence[Value]) -> Value:
+            try:
+                return evaluate(row)
+            except Overflow as mistake:
+                raise Overflow(written(expr), mistake.query) from None
+
+        return told
+
+    def horizon(self, expr: Expr, rel: Rel) -> Value:
+        """How far an expression over `rel` has moved; None when it is not known."""
+        return self.horizons.of(expr, rel)

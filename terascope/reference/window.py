@@ -20,18 +20,16 @@ def window(rel: Window, rows: list[Row]) -> list[Row]:
     """A tuple without a time belongs to no window."""
     names = rel.source.names
     kept = [i for i, name in enumerate(names) if name not in (WSTART, WEND)]
-    if rel.elements:
-        first, second = names.index(WSTART), names.index(WEND)
-    else:
-        first = second = names.index(rel.on)
+    # A tuple at time ts is the element [ts, ts+1): times are integers.
+    edges, length = ((WSTART, WEND), 0) if rel.elements else ((rel.on, rel.on), 1)
+    first, second = map(names.index, edges)
     given: list[Row] = []
     for row in rows:
         if row[first] is None or row[second] is None:
             continue
-        # A tuple at time ts is the element [ts, ts+1): times are integers.
-        end = row[second] if rel.elements else row[first] + 1
+        found = windows_around(rel.spec, row[first], row[second] + length)
         values = tuple(row[i] for i in kept)
-        given += [values + interval for interval in windows_around(rel.spec, row[first], end)]
+        given += [values + interval for interval in found]
     return given
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from terascope.diagnostic import QueryError, Source
 from terascope.syntax.ast import Statement
-from terascope.syntax.lexical import Comment, Token, scan
+from terascope.syntax.lexical import Token, TokenScan
 from terascope.syntax.parser import parse_recovering
 from terascope.syntax.printer import Line, statement_lines
 from terascope.syntax.split import StatementTokens, split
@@ -24,9 +24,9 @@ def format_source(source: Source) -> str:
     script, diagnostics = parse_recovering(source)
     if diagnostics:
         raise QueryError(diagnostics, source)
-    scanned = scan(source)
+    scanned = TokenScan(source)
     chunks = split(scanned.tokens)
-    comments = list(scanned.comments)
+    comments = scanned.comments
     blocks: list[str] = []
     for chunk, statement in zip(chunks, script.statements, strict=True):
         last = chunk.semicolon or chunk.tokens[-1]
@@ -54,7 +54,7 @@ class _Annotated:
         return [*(indent + each for each in (*self.above, *early)), text]
 
 
-def _block(chunk: StatementTokens, statement: Statement, comments: list[Comment], text: str) -> str:
+def _block(chunk: StatementTokens, statement: Statement, comments: list[Token], text: str) -> str:
     start = chunk.tokens[0].start
     leading = [comment for comment in comments if comment.start < start]
     lines = [_Annotated(line) for line in statement_lines(statement)]
@@ -73,7 +73,7 @@ def _block(chunk: StatementTokens, statement: Statement, comments: list[Comment]
     return "\n".join([*printed, *(each for line in lines for each in line.texts())])
 
 
-def _token_on_line(tokens: Sequence[Token], comment: Comment, text: str) -> Token | None:
+def _token_on_line(tokens: Sequence[Token], comment: Token, text: str) -> Token | None:
     """The token that the comment stands behind, on the same line."""
     before = [token for token in tokens if token.end <= comment.start]
     if before and "\n" not in text[before[-1].end : comment.start]:
@@ -97,7 +97,7 @@ def _containing(lines: list[_Annotated], offset: int) -> _Annotated:
     return found
 
 
-def _spaced(comments: Sequence[Comment], text: str) -> list[str]:
+def _spaced(comments: Sequence[Token], text: str) -> list[str]:
     """Comments as lines, with an empty line wherever the source had some."""
     lines: list[str] = []
     for index, comment in enumerate(comments):

@@ -2,7 +2,8 @@
 
 In: a `Source`. Out: a `TokenScan` with the tokens, the comments beside them, and the mistakes that
 can be seen in one token alone (an unterminated string, a number that is none). A mistaken token is
-replaced by a harmless one, so that the statement can still be examined for others.
+replaced by a harmless one, so that the statement can still be examined for others. literals.py
+reads constants.
 """
 
 from __future__ import annotations
@@ -44,20 +45,6 @@ class Token:
         return self.value.upper() if self.kind == "WORD" else ""
 
 
-@dataclass(frozen=True)
-class Comment:
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class TokenScan:
-    tokens: tuple[Token, ...]
-    comments: tuple[Comment, ...]
-    diagnostics: tuple[Diagnostic, ...]
-
-
 SIGNS: Final = {
     "=": "EQ", "!=": "NE", "<>": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE",
     "|": "BITOR", "^": "BITXOR", "&": "BITAND", "<<": "SHL", ">>": "SHR", "||": "CONCAT",
@@ -91,30 +78,25 @@ PATTERN: Final = re.compile(
 )
 
 
-def scan(source: Source, stretch: Span | None = None) -> TokenScan:
+class TokenScan:
     """Every token of the text, or of a stretch of it."""
-    scanner = _Scanner(source.text)
-    scanner.run(stretch or Span(0, len(source.text)))
-    return TokenScan(tuple(scanner.tokens), tuple(scanner.comments), tuple(scanner.diagnostics))
 
-
-class _Scanner:
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, source: Source, stretch: Span | None = None) -> None:
+        self.text = source.text
         self.tokens: list[Token] = []
-        self.comments: list[Comment] = []
+        self.comments: list[Token] = []
         self.diagnostics: list[Diagnostic] = []
         self.in_braces = False
-
-    def run(self, stretch: Span) -> None:
-        for found in PATTERN.finditer(self.text, stretch.start, stretch.end):
+        within = stretch or Span(0, len(self.text))
+        for found in PATTERN.finditer(self.text, within.start, within.end):
             kind = found.lastgroup or "unknown"
             if kind == "blank":
                 continue
             text, span = found.group(), Span(*found.span())
             match kind:
                 case "comment":
-                    self.comments.append(Comment(text.rstrip(), span.start, span.end))
+                    comment = text.rstrip()
+                    self.comments.append(Token("COMMENT", comment, *found.span(), comment))
                 case "word":
                     self.word(text, span)
                 case "number":

@@ -103,13 +103,9 @@ def explain(failure: Failure) -> Diagnostic:
     if misspelt := _misspelt_before(failure):
         return misspelt
     found = _quoted(failure.found) if failure.found else "the end of the statement"
-    return Diagnostic(
-        "syntax",
-        f"expected {_expected(failure)}, found {found}",
-        failure.span,
-        notes=_notes(failure),
-        help=_help(failure),
-    )
+    message = f"expected {_expected(failure)}, found {found}"
+    help = _help(failure)
+    return Diagnostic("syntax", message, failure.span, notes=_notes(failure), help=help)
 
 
 def _misspelt_before(failure: Failure) -> Diagnostic | None:
@@ -122,12 +118,9 @@ def _misspelt_before(failure: Failure) -> Diagnostic | None:
     keyword = _alike(before.word, failure.expected_before)
     if keyword is None or not _continues(keyword, failure.found):
         return None
-    return Diagnostic(
-        "syntax",
-        f"'{before.text}' is not a keyword of GSQL",
-        before.span,
-        help=f"did you mean {keyword}?",
-    )
+    message = f"'{before.text}' is not a keyword of GSQL"
+    help = f"did you mean {keyword}?"
+    return Diagnostic("syntax", message, before.span, help=help)
 
 
 def _continues(keyword: str, found: Token | None) -> bool:
@@ -186,8 +179,9 @@ def _help(failure: Failure) -> str | None:
     if found is None:
         return None
     if found.kind == "WORD" and found.word not in RESERVED:
-        if glued := _glued(found.word, expected):
-            return f"a blank is missing after {glued}"
+        glued = [each for each in sorted(expected & ALL) if found.word.startswith(each)]
+        if glued:  # such as `BYtime`
+            return f"a blank is missing after {glued[0]}"
         if keyword := _alike(found.word, expected):
             return f"did you mean {keyword}?"
     if failure.wants_expression:
@@ -232,11 +226,6 @@ def _starts_expression(token: Token) -> bool:
     return token.kind in {
         "NAME", "NUMBER", "FLOAT", "STRING", "LITERAL", "LPAR", "PARAMETER", "CONSTANT", "PROPERTY",
     }  # fmt: skip
-
-
-def _glued(word: str, expected: frozenset[str]) -> str | None:
-    """`BYtime`: a keyword and the next word without a blank between them."""
-    return next((each for each in sorted(expected & ALL) if word.startswith(each)), None)
 
 
 def _alike(word: str, expected: frozenset[str]) -> str | None:

@@ -23,12 +23,11 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from terascope.diagnostic import Diagnostic, Mistake, QueryError, Source, Span
 from terascope.files import private_cache
-from terascope.syntax.ast import Expr, Literal_, Script, Statement, SyntaxNode, children, walk
-from terascope.syntax.foreign import refuse_foreign
+from terascope.syntax.ast import Literal_, Script, Statement, SyntaxNode, children, walk
 from terascope.syntax.keywords import BEFORE_PARENTHESIS, CONTEXTUAL, RESERVED
-from terascope.syntax.lexical import Token, TokenScan, scan
+from terascope.syntax.lexical import Token, TokenScan
 from terascope.syntax.mistakes import Failure, explain
-from terascope.syntax.split import OPENING, SCHEMA_WORDS, StatementTokens, split
+from terascope.syntax.split import OPENING, SCHEMA_WORDS, StatementTokens, refuse_foreign, split
 from terascope.syntax.transform import QUERY_RULES, lexeme
 from terascope.syntax.transform_declarations import DECLARATION_RULES
 from terascope.types import INT_MAX
@@ -54,7 +53,7 @@ def parse_recovering(source: Source) -> tuple[Script, tuple[Diagnostic, ...]]:
     diagnostics: list[Diagnostic] = []
     unread: set[str] = set()
     for stretch, _ in source.stretches():
-        scanned = scan(source, stretch)
+        scanned = TokenScan(source, stretch)
         diagnostics += scanned.diagnostics
         for chunk in split(scanned.tokens):
             statement, mistakes = parse_chunk(chunk, scanned, source)
@@ -81,15 +80,6 @@ def declared_names(tokens: Sequence[Token]) -> Iterator[str]:
             yield name.literal.value
 
 
-def parse_expression(source: Source) -> Expr:
-    """An expression standing alone, such as one of a partitioning set given on the command line."""
-    scanned = scan(source)
-    expr, mistakes = _run(scanned.tokens, None, source, start="only_expr")
-    if scanned.diagnostics or mistakes:
-        raise QueryError((*scanned.diagnostics, *mistakes), source)
-    return expr  # type: ignore[no-any-return]
-
-
 def parse_chunk(
     chunk: StatementTokens, scanned: TokenScan, source: Source
 ) -> tuple[Statement | None, tuple[Diagnostic, ...]]:
@@ -105,7 +95,7 @@ def parse_chunk(
     if any(each.code == "unterminated-string" for each in known):
         # It swallowed the rest of its line; what else seems wrong follows from that.
         return None, ()
-    statement, mistakes = _run(chunk.tokens, chunk.semicolon, source, start="statement")
+    statement, mistakes = _run(chunk.tokens, chunk.semicolon, source)
     return (None if known else statement), (*chunk.diagnostics, *mistakes)
 
 
@@ -121,7 +111,7 @@ def grammar() -> lark.Lark:
         text,
         parser="lalr",
         lexer="basic",
-        start=["statement", "only_expr"],
+        start="statement",
         keep_all_tokens=True,
         maybe_placeholders=False,
         cache=False if folder is None else str(folder / digest),
@@ -130,10 +120,10 @@ def grammar() -> lark.Lark:
 
 
 def _run(
-    tokens: Sequence[Token], semicolon: Token | None, source: Source, start: str
+    tokens: Sequence[Token], semicolon: Token | None, source: Source
 ) -> tuple[Any, tuple[Diagnostic, ...]]:
     """Feed the tokens to the parser one by one; on a mistake, say what it could have taken."""
-    parser = grammar().parse_interactive("", start=start)
+    parser = grammar().parse_interactive("")
     index = 0
     try:
         while index < len(tokens):
@@ -148,7 +138,7 @@ def _run(
     except Mistake as mistake:
         return None, mistake.diagnostics
     except lark.UnexpectedToken:
-        expected = tuple(_accepted(tokens, upto, start) for upto in (index - 1, index))
+        expected = tuple(_accepted(tokens, upto) for upto in (index - 1, index))
         failure = Failure(tokens, index, semicolon, expected[1], expected[0], source)
         return None, (explain(failure),)
     if len(tokens) > DEEPEST and (deep := _too_deep(result)):
@@ -189,9 +179,9 @@ def _terminal(parser: InteractiveParser, tokens: Sequence[Token], index: int) ->
     return "NAME"
 
 
-def _accepted(tokens: Sequence[Token], count: int, start: str) -> frozenset[str]:
+def _accepted(tokens: Sequence[Token], count: int) -> frozenset[str]:
     """The terminals that could have followed the first `count` tokens."""
-    parser = grammar().parse_interactive("", start=start)
+    parser = grammar().parse_interactive("")
     for index in range(max(count, 0)):
         parser.feed_token(lexeme(_terminal(parser, tokens, index), tokens[index]))
     return frozenset(parser.accepts()) - {"LITERALS"}
@@ -216,11 +206,8 @@ def _too_deep(root: SyntaxNode) -> Diagnostic | None:
     while pending:
         node, depth = pending.pop()
         if depth > DEEPEST:
-            return Diagnostic(
-                "too-deep",
-                f"this expression nests more than {DEEPEST} levels deep",
-                node.span,
-                help="write IN (...) for a chain of OR, or split the query in two",
-            )
+            message = f"this expression nests more than {DEEPEST} levels deep"
+            help = "write IN (...) for a chain of OR, or split the query in two"
+            return Diagnostic("too-deep", message, node.span, help=help)
         pending += ((child, depth + 1) for child in children(node))
     return None

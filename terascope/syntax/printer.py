@@ -181,7 +181,9 @@ def _select_lines(select: ast.Select) -> Iterator[Line]:
     yield from _condition("CLEANING_BY", select.cleaning_by)
     yield from _condition("CLOSING_WHEN", select.closing_when)
     if select.order_by:
-        yield from filled("ORDER BY", select.order_by, _order_item)
+        yield from filled(
+            "ORDER BY", select.order_by, lambda o: print_expr(o.expr) + " DESC" * o.descending
+        )
     if select.limit is not None:
         yield Line(f"LIMIT {select.limit}")
 
@@ -234,10 +236,6 @@ def _group_item(item: ast.GroupItem) -> str:
         return _item(item)
     sets = listed(f"({listed(items, _item)})" for items in item.sets)
     return f"GROUPING_SETS({sets})" if item.kind == "GROUPING_SETS" else f"{item.kind}{sets}"
-
-
-def _order_item(item: ast.OrderItem) -> str:
-    return print_expr(item.expr) + (" DESC" if item.descending else "")
 
 
 # ---- FROM ----------------------------------------------------------------------------------------

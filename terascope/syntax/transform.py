@@ -183,27 +183,21 @@ def select(children: Children) -> ast.Select:
         field = {"GROUP": "group_by", "ORDER": "order_by"}.get(word, word.lower())
         if field in clauses:
             called = f"{word} BY" if word in ("GROUP", "SUPERGROUP", "ORDER") else word
-            raise mistake(
-                "duplicate-clause",
-                f"this query has a second {called} clause",
-                part.span,
-                "write both conditions in one, with AND" if "_" not in field else None,
-            )
+            message = f"this query has a second {called} clause"
+            help = "write both conditions in one, with AND" if "_" not in field else None
+            raise mistake("duplicate-clause", message, part.span, help)
         clauses[field] = value
     begins = start - 1 if isinstance(children[start - 1], ast.From) else start
     ends = max(i for i, child in enumerate(children) if not isinstance(child, Matched))
+    written = children[begins : ends + 1]
+    kind = written[0] if begins < start else ast.From(())
+    sources = tuple(child for child in nodes(written) if child is not kind)
     return ast.Select(
         items=of_type(children[:start], ast.Item | ast.Star),  # type: ignore[arg-type]
-        source=whole_from(children[begins : ends + 1]),
+        source=replace(kind, items=sources, span=span_of(written)),
         distinct=has(children[:2], "DISTINCT"),
         **clauses,
     )
-
-
-def whole_from(children: Children) -> ast.From:
-    kind = children[0] if isinstance(children[0], ast.From) else ast.From(())
-    items = tuple(child for child in nodes(children) if not isinstance(child, ast.From))
-    return replace(kind, items=items, span=span_of(children))
 
 
 def join_kind(children: Children) -> ast.From:
@@ -279,10 +273,7 @@ def length_of_time(children: Children) -> ast.Duration:
 
 # ---- all of them ---------------------------------------------------------------------------------
 
-BRACKETS: Final[Rules] = {
-    "only_expr": lambda found: nodes(found)[0],
-    "parenthesised": lambda found: nodes(found)[0],
-}
+BRACKETS: Final[Rules] = {"parenthesised": lambda found: nodes(found)[0]}
 """Brackets leave no trace in the tree; the printer sets them where precedence asks for them."""
 
 QUERY_RULES: Final = BRACKETS | placed(

@@ -118,12 +118,9 @@ def field_word(children: Children) -> Word:
 
 def parent(row: tuple[Word, ...]) -> str:
     if len(row) > 1 or row[0].arguments or row[0].unpacked_by:
-        raise mistake(
-            "syntax",
-            "the parents of a protocol are names only",
-            span_of(row),
-            "write PROTOCOL name (parent, ...) ( field TYPE, ... )",
-        )
+        message = "the parents of a protocol are names only"
+        help = "write PROTOCOL name (parent, ...) ( field TYPE, ... )"
+        raise mistake("syntax", message, span_of(row), help)
     return str(row[0].value)
 
 
@@ -170,12 +167,9 @@ def check_names(row: tuple[Word, ...]) -> None:
     """Strings are values of hints, never names or types."""
     for word in row:
         if word.quoted:
-            raise mistake(
-                "syntax",
-                f"expected a name, found '{word.value}'",
-                word.span,
-                f"to use it as a name, write `{word.value}`",
-            )
+            message = f"expected a name, found '{word.value}'"
+            help = f"to use it as a name, write `{word.value}`"
+            raise mistake("syntax", message, word.span, help)
 
 
 def read_type(word: Word) -> tuple[str, tuple[ast.FieldProperty, ...]]:
@@ -225,12 +219,9 @@ def udaf_statement(children: Children) -> ast.UdafDeclaration:
     returns, scratchpad, *halves, types = nodes(children)
     parameters, extra = types.value
     if extra:
-        raise mistake(
-            "syntax",
-            "the parameters of a UDAF have no second part",
-            types.span,
-            "write a comma instead of the semicolon, or declare an EXTR",
-        )
+        message = "the parameters of a UDAF have no second part"
+        help = "write a comma instead of the semicolon, or declare an EXTR"
+        raise mistake("syntax", message, types.span, help)
     low, high = halves[0].value if halves else (None, None)
     name = words(children)[-1]
     return ast.UdafDeclaration(name, returns.value, scratchpad.value, parameters, low, high)

@@ -28,9 +28,8 @@ from terascope.pipeline import Bindings, compile_set
 from terascope.plan.expr import Col
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import WEND, Aggregate, Read, Rel, Running, Scan, walk
-from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
-from terascope.reference.rows import Row, Rows
+from terascope.reference.rows import Evaluation, Row, Rows
 from terascope.streaming.release import Range, released
 from terascope.types import Type
 from tests.reference.memory_sources import MemorySources

@@ -16,8 +16,8 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.types import Type
+from tests.reference.connector_sources import ConnectorSources
 
 
 def by_reference(workload: Workload, folder: Path) -> Fingerprints:

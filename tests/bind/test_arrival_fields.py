@@ -14,11 +14,11 @@ from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import QueryError, Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import WITHOUT_COMPILING, assert_same_answers, delivered
 from tests.connectors.packet_bytes import Frame, ethernet, ipv4, pcap, tcp
 from tests.execute.low_engine import answers, low_rows
 from tests.properties.declared_orders import declared_orders
+from tests.reference.connector_sources import ConnectorSources
 
 SECOND = 10**9
 

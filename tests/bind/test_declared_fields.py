@@ -10,9 +10,9 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import QueryError, Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import delivered
 from tests.connectors.table_reading import SHARED
+from tests.reference.connector_sources import ConnectorSources
 
 
 def compiled(text: str, source: str, **options: str) -> Compiled:

@@ -30,12 +30,12 @@ from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.streaming.state.runs import Run, announced
 from terascope.types import Type
 from tests.agreement import delivered
 from tests.cli.calls import ENVIRONMENT, Called, call, small_trace
 from tests.properties.stream_cases import readable
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK
 
 if TYPE_CHECKING:

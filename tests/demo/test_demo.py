@@ -14,9 +14,9 @@ from terascope.demo import Attack, demo_queries, find_attack, make_traffic, run_
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.traffic.profile import Profile
 from terascope.types import Type, format_ip
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK
 
 if TYPE_CHECKING:

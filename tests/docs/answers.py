@@ -17,10 +17,10 @@ from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row
-from terascope.reference.sources import ConnectorSources
 from terascope.types import format_ip
 from tests.agreement import Answer, Answers, assert_same_answers, delivered
 from tests.docs.blocks import EXAMPLES, Block
+from tests.reference.connector_sources import ConnectorSources
 
 SOURCES = {
     "eth0": "pcap:tiny.pcap",

@@ -11,11 +11,11 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import Stage, explain
 from terascope.pipeline import Bindings, Compiled, compile_set
-from terascope.reference.sources import ConnectorSources
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 from terascope.types import Type, format_ip
 from tests.agreement import agreed_answers
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 ROOT = Path(__file__).resolve().parents[2]

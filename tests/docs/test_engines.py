@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from terascope.plan.rel import Running, walk
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import agreed_answers
 from tests.docs.answers import SOURCES, bindings, compiled, interface
 from tests.docs.blocks import EXAMPLES, Block, blocks, page
 from tests.docs.outcome import kind_of
+from tests.reference.connector_sources import ConnectorSources
 
 RUN = [b for b in blocks(page("language.md")) if kind_of(b) == "run"]
 ALL = {name: interface(name) for name in SOURCES}

@@ -11,9 +11,9 @@ from terascope.physical.split.split_plan import SplitPlan, split_plan
 from terascope.pipeline import Compiled, compile_set
 from terascope.plan.rel import Aggregate, Project
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import assert_same_answers, delivered
 from tests.examples.papers import EXAMPLES, RUNNABLE, Example, title
+from tests.reference.connector_sources import ConnectorSources
 
 
 def compiled(example: Example, traffic: Path) -> Compiled:

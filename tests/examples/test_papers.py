@@ -14,7 +14,6 @@ from terascope.optimize.driver import optimize
 from terascope.pipeline import compile_set
 from terascope.plan.show import show_plan
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.syntax.parser import parse
 from terascope.syntax.printer import print_script
 from tests.agreement import (
@@ -27,6 +26,7 @@ from tests.agreement import (
     spark_answers,
 )
 from tests.examples.papers import EXAMPLES, PAPERS, RUNNABLE, Example, title
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from terascope.physical.split.split_plan import split_plan
 from terascope.physical.splits import bundles, owned
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Aggregate
-from terascope.reference.context import Evaluation, Sources
 from terascope.reference.interpreter import evaluate, tuples_of
-from terascope.reference.rows import Row, Rows
+from terascope.reference.rows import Evaluation, Row, Rows, Sources
 from tests.oracle.compare import assert_same_rows
 
 DESTINATIONS = 3

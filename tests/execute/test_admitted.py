@@ -12,15 +12,14 @@ from terascope.bind.context import BindContext
 from terascope.bind.expressions import ExprBinder
 from terascope.bind.scope import Scope, ScopeInput
 from terascope.connectors.base import arrow_type
-from terascope.diagnostic import Source
 from terascope.execute.rows.steps import admitted
 from terascope.functions.registry import Functions
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Expr
 from terascope.plan.rel import Field
-from terascope.syntax.parser import parse_expression
 from terascope.types import Type, parse_ip
+from tests.syntax.corpus import parse_expression
 
 TYPES = {
     "a": Type.INT,
@@ -44,11 +43,7 @@ NAMES = tuple(TYPES)
 def bound(text: str) -> Expr:
     columns = tuple((n, Field(n, t)) for n, t in TYPES.items())
     context = BindContext(Catalog(open_world=True), Functions.builtin(), {})
-    expr = ExprBinder(context, Scope((ScopeInput("x", columns),))).bind(
-        parse_expression(Source(text))
-    )
-    assert expr is not None, context.diagnostics
-    return expr
+    return ExprBinder(context, Scope((ScopeInput("x", columns),))).expr(parse_expression(text))
 
 
 @pytest.mark.parametrize(

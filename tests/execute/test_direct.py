@@ -30,12 +30,11 @@ from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.rules.finish_in_tasks import deliveries, direct_queries, stream_numbers
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
-from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import evaluate, tuples_of
-from terascope.reference.rows import Row, Rows
-from terascope.reference.sources import ConnectorSources
+from terascope.reference.rows import Evaluation, Row, Rows
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "10")))

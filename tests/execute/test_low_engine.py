@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from terascope.physical.low_plan import Flush, TableKind
-from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import assert_low_level_agrees
 from tests.properties.engines import make_case
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK, Changes, config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "10")))

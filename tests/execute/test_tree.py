@@ -19,8 +19,15 @@ from hypothesis import strategies as st
 from terascope.execute import task
 from terascope.execute.grouping import aggregator
 from terascope.execute.grouping.tree import TreeMistake, tree_of
-from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
-from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.aggregates.folds import (
+    AND_INT,
+    MAX_FLOAT,
+    MAX_INT,
+    MIN_FLOAT,
+    MIN_INT,
+    OR_INT,
+    XOR_INT,
+)
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
 from terascope.types import INT_MAX

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.execute.rows.collect import ALWAYS, Sequences
-from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
-from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.aggregates.folds import (
+    AND_INT,
+    MAX_FLOAT,
+    MAX_INT,
+    MIN_FLOAT,
+    MIN_INT,
+    OR_INT,
+    XOR_INT,
+)
 from terascope.functions.base import ValueMistake
 from terascope.functions.slots import COUNT, COUNT_OF, RANGE, SUM_INT, SlotKind
 from terascope.kernels.merge.groups import Block, GroupFields

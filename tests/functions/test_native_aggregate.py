@@ -19,11 +19,11 @@ from terascope.physical.low_plan import LowAggregate
 from terascope.pipeline import Bindings, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.types import INT_MAX
 from tests.agreement import CATALYST, delivered, spark_answers
 from tests.docs.blocks import blocks, page
 from tests.execute.low_engine import answers, assert_low_level_agrees, low_rows
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import Changes, config_with
 
 FILE = "terascope/functions/aggregates/capped_sum.py"

@@ -14,7 +14,6 @@ import pytest
 from terascope.config import Config
 from terascope.optimize.driver import optimize
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import (
     CATALYST,
     INTERPRETED,
@@ -29,6 +28,7 @@ from tests.agreement import (
     spark_answers,
 )
 from tests.golden.cases import GOLDEN, Case, all_cases, bless, show_answers
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK
 
 if TYPE_CHECKING:

@@ -12,8 +12,15 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
-from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.aggregates.folds import (
+    AND_INT,
+    MAX_FLOAT,
+    MAX_INT,
+    MIN_FLOAT,
+    MIN_INT,
+    OR_INT,
+    XOR_INT,
+)
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, MergedGroups, key_codes

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.cache.placement import chain_lengths, places
-from terascope.functions.aggregates.bits import AND_INT, OR_INT, XOR_INT
-from terascope.functions.aggregates.extremes import MAX_FLOAT, MAX_INT, MIN_FLOAT, MIN_INT
+from terascope.functions.aggregates.folds import (
+    AND_INT,
+    MAX_FLOAT,
+    MAX_INT,
+    MIN_FLOAT,
+    MIN_INT,
+    OR_INT,
+    XOR_INT,
+)
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.columns.arrays import Rows
 from terascope.kernels.tables.bounded_tables import (

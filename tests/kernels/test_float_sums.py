@@ -25,8 +25,8 @@ from terascope.kernels.merge.float_ranges import digits_of, ranges_of, totals
 from terascope.physical.planner import plan_job
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import answers, low_rows
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import Changes, config_with
 
 PROTOCOL = "PROTOCOL p (ts UINT increasing clock(s), k INT, x FLOAT, y FLOAT);"

@@ -20,10 +20,10 @@ from terascope.kernels.codegen.lookups import member_vector
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.build import list_call
 from terascope.plan.expr import Col
-from terascope.reference.sources import ConnectorSources
 from terascope.syntax.format import format_source
 from terascope.types import INT_MAX, INT_MIN, Type
 from tests.execute.low_engine import assert_low_level_agrees
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 MANY, SOME = 100_000, 2_000

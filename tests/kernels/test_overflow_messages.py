@@ -12,10 +12,10 @@ from terascope.diagnostic import Source
 from terascope.functions.overflow import Overflow, overflow_message
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.types import INT_MAX
 from tests.agreement import WITHOUT_COMPILING
 from tests.execute.low_engine import low_rows
+from tests.reference.connector_sources import ConnectorSources
 
 PROTOCOL = "PROTOCOL F (time UINT increasing clock(s), len LLONG);"
 

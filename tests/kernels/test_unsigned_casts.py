@@ -9,8 +9,8 @@ import pytest
 from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
-from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import assert_low_level_agrees
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 TEXT = """

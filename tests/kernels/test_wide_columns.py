@@ -18,10 +18,10 @@ from terascope.diagnostic import Source
 from terascope.functions.overflow import Overflow, overflow_message
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.types import INT_MAX, WIDE_MAX
 from tests.agreement import WITHOUT_COMPILING, agreed_answers
 from tests.execute.low_engine import assert_low_level_agrees, low_rows
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 PROTOCOL = "PROTOCOL T (time UINT increasing, x ULLONG, y ULLONG, u UINT, d LLONG);"

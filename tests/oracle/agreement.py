@@ -11,10 +11,9 @@ from typing import TypeAlias
 from terascope.functions.base import Value
 from terascope.plan.plan import Plan, Stream
 from terascope.plan.rel import Rel
-from terascope.reference.context import Sources
 from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import Row, Rows
-from tests.oracle.compare import assert_same_rows
+from terascope.reference.rows import Row, Rows, Sources
+from tests.oracle.compare import assert_same_rows, canonical_order
 from tests.oracle.duckdb_sql import run_duckdb
 from tests.reference.memory_sources import MemorySources
 
@@ -36,4 +35,4 @@ def rows_of(rel: Rel, tables: Tables, *, in_duckdb: bool = True) -> list[Row]:
     """The agreed rows of one relation, in canonical order."""
     plan = Plan((Stream("out", rel),))
     beyond = () if in_duckdb else ("out",)
-    return agreed(plan, MemorySources(tables), beyond)["out"].canonical().tuples
+    return canonical_order(agreed(plan, MemorySources(tables), beyond)["out"].tuples)

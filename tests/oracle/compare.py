@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from terascope.functions.base import Value
+from terascope.functions.values import order_key
 from terascope.plan.rel import Field
-from terascope.reference.rows import Row, canonical_order, same_row
+from terascope.reference.rows import Row, same_row
 from terascope.types import Type
 
 TOLERANCE = 1e-9
@@ -102,3 +104,20 @@ def shown(title: str, rows: list[Row]) -> str:
     if len(rows) > SHOWN:
         lines.append(f"  ... and {len(rows) - SHOWN} more")
     return "\n".join([f"{title}: {len(rows)}", *lines])
+
+
+def canonical_key(value: Value) -> tuple[Any, ...]:
+    """As `sort_key`, but also orders values of different types: numbers, text, bytes, NULL."""
+    match value:
+        case None:
+            return (3,)
+        case bytes():
+            return (2, value)
+        case str():
+            return (1, value)
+        case _:
+            return (0, order_key(float(value)), 0 if isinstance(value, float) else value)
+
+
+def canonical_order(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: tuple(canonical_key(v) for v in row))

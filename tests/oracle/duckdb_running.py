@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from terascope.plan.expr import AggCall
 from terascope.plan.rel import Running
-from terascope.reference.context import Evaluation
+from terascope.reference.rows import Evaluation
 from tests.oracle.duckdb_aggregate import Grouping
 from tests.oracle.duckdb_session import Unsupported
 

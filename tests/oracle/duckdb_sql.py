@@ -35,8 +35,7 @@ from terascope.plan.rel import (
     Sliding,
     Window,
 )
-from terascope.reference.context import Evaluation, Sources
-from terascope.reference.rows import Row, Rows
+from terascope.reference.rows import Evaluation, Row, Rows, Sources
 from terascope.types import BIAS, Type
 from tests.oracle.duckdb_aggregate import Grouping
 from tests.oracle.duckdb_expr import Columns, Translator, equality

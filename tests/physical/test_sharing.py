@@ -15,12 +15,12 @@ from terascope.physical.low_plan import LowAggregate
 from terascope.physical.planner import plan_job
 from terascope.physical.rules import grow_trees as trees
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.execute.low_engine import answers, low_rows
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.physical.sharing_sets import SharingSet, sharing_set, tree_set
 from tests.properties.engines import visible_rows
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK, Changes, config_with
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "10")))

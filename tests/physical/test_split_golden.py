@@ -10,12 +10,12 @@ from terascope.explain.gsql import NoWords, query_of
 from terascope.physical.split.host import COMPILED_HOST, PLAIN_DECODER, Host
 from terascope.physical.split.split_plan import split_plan
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.syntax.ast import QueryStatement, Script
 from terascope.syntax.parser import parse
 from terascope.syntax.printer import print_script
 from tests.agreement import assert_same_answers, delivered
 from tests.golden.cases import Case, all_cases
+from tests.reference.connector_sources import ConnectorSources
 
 CASES = [case for case in all_cases() if case.has("rows") and case.bindings.interfaces]
 HOSTS = (

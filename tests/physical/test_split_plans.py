@@ -31,9 +31,8 @@ from terascope.plan.rel import (
     Window,
     walk,
 )
-from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import evaluate, tuples_of
-from terascope.reference.rows import Rows
+from terascope.reference.rows import Evaluation, Rows
 from terascope.types import Type
 from tests.oracle.build import agg, aggs, call, case, col, columns, named, plan, read, scan
 from tests.oracle.compare import assert_same_rows

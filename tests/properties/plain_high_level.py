@@ -20,9 +20,8 @@ from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
 from terascope.plan.rel import Rel, Running, Scan
-from terascope.reference.context import Evaluation
 from terascope.reference.interpreter import tuples_of
-from terascope.reference.rows import Row, Rows, sort_key
+from terascope.reference.rows import Evaluation, Row, Rows, sort_key
 from terascope.spark.write import Writing
 from terascope.streaming.context import Report, TaskWork
 from terascope.streaming.stored_rows import StoredRows, StoredStream

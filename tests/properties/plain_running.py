@@ -20,8 +20,7 @@ from terascope.plan.expr import AggCall
 from terascope.plan.plan import Plan
 from terascope.plan.rel import Running, Scan
 from terascope.reference.aggregate import accumulators, aggregate_values
-from terascope.reference.context import Evaluation
-from terascope.reference.rows import Row, Rows, same_row, sort_key
+from terascope.reference.rows import Evaluation, Row, Rows, same_row, sort_key
 from terascope.spark.catalyst.aggregates import GroupFold, argument
 from terascope.spark.catalyst.running import RunningMember
 from terascope.spark.stream.running import LivingGroups

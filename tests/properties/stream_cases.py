@@ -22,12 +22,12 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.types import Type, format_ip
 from tests.agreement import WITHOUT_COMPILING, Answer, Answers, delivered
 from tests.properties.engines import TYPES
 from tests.properties.random_sets import INTERFACES, PROTOCOL, random_rows
 from tests.properties.stream_queries import FALLING, WATCH_FILE, WATCHED, StreamSet
+from tests.reference.connector_sources import ConnectorSources
 
 HIGHEST: Final = 5000
 """What `down` falls from."""

@@ -20,9 +20,9 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING, Answers, delivered
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import Changes, config_with
 
 EPOCHS, EPOCH_TUPLES = 20, 600

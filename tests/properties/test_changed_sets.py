@@ -20,11 +20,11 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import OutputError, Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK, config_with
 
 PROTOCOL = "PROTOCOL T (time UINT increasing clock(s), k INT, v INT);\n"

@@ -9,12 +9,12 @@ import pytest
 
 from terascope.connectors.live import LiveSettings, Speed
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.kernels.test_float_sums import as_bits, written
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import assert_same_answers, delivered, local_answers
 from tests.properties.engines import make_case
+from tests.reference.connector_sources import ConnectorSources
 
 SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_LOCAL_SEEDS", "8")))
 

@@ -15,13 +15,13 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.state.tiers import MARK
 from terascope.streaming.stored_rows import StoredRows, StoredStream
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 SET = """PROTOCOL T (time UINT increasing clock(s), k INT, v INT);

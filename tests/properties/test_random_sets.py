@@ -13,10 +13,10 @@ import pytest
 
 from terascope.optimize.driver import optimize, rule_names
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
 from tests.properties.engines import make_case, visible_rows
+from tests.reference.connector_sources import ConnectorSources
 
 SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "20")))
 

@@ -19,7 +19,6 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.sharing.compositions import Composition, marked, recomposed
 from terascope.sharing.slices import Periodic, composed, composed_panes
 from terascope.sharing.windows import Cluster
@@ -32,6 +31,7 @@ from tests.oracle.compare import assert_same_rows
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun, limited_to
 from tests.properties.stream_cases import KILL_POINTS
 from tests.properties.stream_results import rows_of
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 SEEDS = range(1 + int(os.environ.get("TERASCOPE_STREAM_SEEDS", "0")) // 100)

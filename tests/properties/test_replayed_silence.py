@@ -11,11 +11,11 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import StreamRun
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 TEXT = """

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.agreement import INTERPRETED, assert_same_answers, delivered, spark_answers
 from tests.properties.engines import make_case
+from tests.reference.connector_sources import ConnectorSources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,13 +13,13 @@ from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.rel import Field
 from terascope.reference.interpreter import evaluate
 from terascope.reference.rows import Row
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.state.state import StateFolder
 from terascope.types import BIAS, Type
 from tests.agreement import WITHOUT_COMPILING, delivered
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 TEXT = """

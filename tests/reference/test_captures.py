@@ -10,9 +10,9 @@ from terascope.connectors.registry import parse_interface
 from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.oracle.agreement import agreed
 from tests.oracle.compare import assert_same_rows
+from tests.reference.connector_sources import ConnectorSources
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -15,7 +15,7 @@ from terascope.plan.rel import (
     Sliding,
     Window,
 )
-from terascope.reference.context import Evaluation
+from terascope.reference.rows import Evaluation
 from terascope.types import Type
 from tests.oracle.build import agg, aggs, call, col, fields, ints, lit, named, plan, read, records
 from tests.reference.memory_sources import MemorySources

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from terascope.plan.rel import Field
-from terascope.reference.rows import Rows, canonical_order
+from terascope.reference.rows import Rows
 from terascope.types import Type
 from tests.oracle.build import fields
-from tests.oracle.compare import assert_same_rows
+from tests.oracle.compare import assert_same_rows, canonical_order
 
 NAN = float("nan")
 MIXED = fields(k=Type.INT, v=Type.FLOAT)

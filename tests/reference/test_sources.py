@@ -5,9 +5,9 @@ from pathlib import Path
 from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import parse_interface
 from terascope.plan.rel import IFACE, POS, TS, Scan, SourceField
-from terascope.reference.sources import ConnectorSources
 from terascope.types import Type, parse_ip
 from tests.oracle.build import records, scan
+from tests.reference.connector_sources import ConnectorSources
 from tests.reference.memory_sources import MemorySources
 
 COLUMNS = (

@@ -12,7 +12,7 @@ from terascope.diagnostic import Source
 from terascope.optimize.driver import optimize
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.rows import canonical_order
+from tests.oracle.compare import canonical_order
 from tests.reference.memory_sources import MemorySources
 from tests.settings import SOAK
 

@@ -11,8 +11,8 @@ import pytest
 from terascope import QueryError, Session, SourceError
 from terascope.diagnostic import Source
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from tests.cli.calls import call, small_trace
+from tests.reference.connector_sources import ConnectorSources
 
 SCHEMA = "PROTOCOL P (ts UINT increasing clock(s), k UINT, v UINT);"
 SUMS = "-- per key\nQUERY sums:\nSELECT tb, k, SUM(v) AS total FROM P GROUP BY ts/10 AS tb, k"

@@ -19,7 +19,6 @@ from terascope.diagnostic import QueryError, Source, SourceError
 from terascope.physical.planner import plan_job
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.dataframes import bound_dataframe, dataframe_tuples
 from terascope.spark.run import SparkResult, run_job
 from tests.agreement import (
@@ -32,6 +31,7 @@ from tests.agreement import (
     delivered,
     spark_answers,
 )
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 pytestmark = pytest.mark.spark

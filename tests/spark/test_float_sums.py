@@ -12,10 +12,10 @@ from terascope.diagnostic import Source
 from terascope.functions.base import ValueMistake
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.spark.dataframes import bound_dataframe
 from tests.agreement import CATALYST, INTERPRETED, WITHOUT_COMPILING, delivered, spark_answers
 from tests.kernels.test_float_sums import PROTOCOL, as_bits, written
+from tests.reference.connector_sources import ConnectorSources
 from tests.settings import config_with
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from terascope.diagnostic import Source
 from terascope.operate.subscription import Subscription
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.traffic.profile import Profile
 from terascope.traffic.trace import generate
 from tests.agreement import delivered
 from tests.properties.stream_cases import readable
+from tests.reference.connector_sources import ConnectorSources
 from tests.spark.killed_jvm import KILLED_AFTER, NAMES, QUERIES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -10,7 +10,6 @@ from terascope.optimize.driver import optimize
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.plan import Plan
 from terascope.reference.interpreter import evaluate
-from terascope.reference.sources import ConnectorSources
 from terascope.streaming.parameters import (
     Change,
     decides_time,
@@ -18,6 +17,7 @@ from terascope.streaming.parameters import (
     slice_lengths,
     with_changes,
 )
+from tests.reference.connector_sources import ConnectorSources
 
 QUERIES = """
 PROTOCOL T (time UINT increasing clock(s), k INT, v INT);

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from terascope.diagnostic import Source
+from terascope.syntax.ast import Expr, Item, QueryStatement, Select
+from terascope.syntax.parser import parse
+
 STATEMENTS = (
     # names, aliases, projections
     "SELECT a FROM TCP",
@@ -132,3 +136,13 @@ EXPRESSIONS = (
     "OR_AGGR(SYN AND NOT ACK)", "COUNT(*) / SUM(len)", "a - (b - c)", "a - b - c",
     "(a = b) = (c = d)", "x IN (a AND b, c = d)", "-(a + b)", "-a.b", "+5", "getlpmid(ip, 'table')",
 )  # fmt: skip
+
+
+def parse_expression(text: str) -> Expr:
+    """An expression, read as the only item of a query."""
+    (statement,) = parse(Source(f"SELECT {text} FROM x")).statements
+    assert isinstance(statement, QueryStatement)
+    assert isinstance(statement.query, Select)
+    (item,) = statement.query.items
+    assert isinstance(item, Item)
+    return item.expr

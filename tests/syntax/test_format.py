@@ -8,7 +8,7 @@ import pytest
 
 from terascope.diagnostic import QueryError, Source
 from terascope.syntax.format import format_source
-from terascope.syntax.lexical import scan
+from terascope.syntax.lexical import TokenScan
 from terascope.syntax.parser import parse
 from tests.syntax.corpus import STATEMENTS
 
@@ -64,7 +64,7 @@ def formatted(text: str) -> str:
 
 
 def comments(text: str) -> list[str]:
-    return sorted(comment.text for comment in scan(Source(text)).comments)
+    return sorted(comment.text for comment in TokenScan(Source(text)).comments)
 
 
 def test_comments_find_their_clauses() -> None:
@@ -102,7 +102,7 @@ def test_no_comment_is_ever_lost(seed: int) -> None:
     chance = random.Random(seed)
     pieces: list[str] = []
     for number, text in enumerate(chance.sample(STATEMENTS, 4)):
-        for position, token in enumerate(scan(Source(text.rstrip(";") + ";")).tokens):
+        for position, token in enumerate(TokenScan(Source(text.rstrip(";") + ";")).tokens):
             pieces.append(token.text)
             match chance.randrange(8):
                 case 0:

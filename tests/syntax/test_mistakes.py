@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from terascope.diagnostic import Diagnostic, QueryError, Source
-from terascope.syntax.parser import parse, parse_expression, parse_recovering
+from terascope.syntax.parser import parse, parse_recovering
 
 
 def mistakes(text: str) -> tuple[Diagnostic, ...]:
@@ -188,14 +188,6 @@ def test_nesting_too_deep_for_anyone(text: str) -> None:
 
 def test_deep_brackets_alone_are_harmless() -> None:
     parse(Source("SELECT " + "(" * 2000 + "a" + ")" * 2000 + " FROM b"))
-
-
-def test_expression_alone() -> None:
-    with pytest.raises(QueryError) as caught:
-        parse_expression(Source("a + "))
-    assert caught.value.codes == ("syntax",)
-    with pytest.raises(QueryError):
-        parse_expression(Source(""))
 
 
 def test_empty_file_is_an_empty_script() -> None:

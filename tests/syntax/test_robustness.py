@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from terascope.diagnostic import QueryError, Source, render
 from terascope.syntax.format import format_source
-from terascope.syntax.lexical import scan
+from terascope.syntax.lexical import TokenScan
 from terascope.syntax.parser import parse, parse_recovering
 from terascope.syntax.printer import print_script
 from tests.syntax.corpus import EXPRESSIONS, STATEMENTS
@@ -35,7 +35,7 @@ def examine(text: str) -> None:
 def test_statements_with_tokens_deleted_doubled_and_swapped() -> None:
     chance = random.Random(20040613)
     for text in STATEMENTS:
-        tokens = [token.text for token in scan(Source(text)).tokens]
+        tokens = [token.text for token in TokenScan(Source(text)).tokens]
         for _ in range(6):
             damaged = list(tokens)
             for _ in range(chance.randint(1, 3)):

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from terascope.diagnostic import Source
 from terascope.syntax.ast import Expr, Query, QueryStatement, Script
 from terascope.syntax.format import format_source
-from terascope.syntax.parser import parse, parse_expression
+from terascope.syntax.parser import parse
 from terascope.syntax.printer import print_expr, print_query, print_script
-from tests.syntax.corpus import EXPRESSIONS, STATEMENTS
+from tests.syntax.corpus import EXPRESSIONS, STATEMENTS, parse_expression
 from tests.syntax.strategies import expressions, queries, scripts
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -29,18 +29,18 @@ def test_statement_of_the_corpus(text: str) -> None:
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_expression_of_the_corpus(text: str) -> None:
-    expr = parse_expression(Source(text))
+    expr = parse_expression(text)
     printed = print_expr(expr)
-    assert parse_expression(Source(printed)) == expr
-    assert print_expr(parse_expression(Source(printed))) == printed
+    assert parse_expression(printed) == expr
+    assert print_expr(parse_expression(printed)) == printed
 
 
 @settings(QUICK, max_examples=400)
 @given(expressions)
 def test_random_expression(expr: Expr) -> None:
     printed = print_expr(expr)
-    assert parse_expression(Source(printed)) == expr
-    assert print_expr(parse_expression(Source(printed))) == printed
+    assert parse_expression(printed) == expr
+    assert print_expr(parse_expression(printed)) == printed
 
 
 @QUICK

@@ -1,63 +1,40 @@
-"""How many tuples, how many values, how many different ones, and how many repeated ones.
+"""How many different values, and how many repeated ones.
 
 count_dups(x) = COUNT(x) - COUNT(DISTINCT x). It is running (dissertation 3.1.2): under CLOSING_WHEN
-a sequence number seen again in a later epoch of its connection is a duplicate.
+a sequence number seen again in a later epoch of its connection is a duplicate. The values seen are
+`Sets`, which grow as `Runs` do (terascope.functions.aggregates.folding).
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections.abc import Hashable
+from typing import Any, Final, TypeAlias
 
-from terascope.functions.aggregates.folding import PlainAggregate, Sets, include, members, unite
-from terascope.functions.aggregates.total import Sum
-from terascope.functions.base import FIRST, Decomposition, Value, single
-from terascope.functions.slots import COUNT, COUNT_OF, SlotKind
+from terascope.functions.aggregates.folding import PlainAggregate
+from terascope.functions.base import Value
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key
 from terascope.types import Type
 
-
-class Count(PlainAggregate):
-    name = "count"
-    returns = Type.ULLONG
-    takes_star = True
-    takes_held = True
-    sampling = "rescale"
-    doc = "count(*): the number of tuples; count(x): of those whose x is not NULL"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return super().type_rule(args) if args else Type.ULLONG
-
-    def zero(self, *parameters: Value) -> int:
-        return 0
-
-    def reduce(self, state: int, *args: Value) -> int:
-        return state + 1
-
-    def merge(self, left: int, right: int) -> int:
-        return left + right
-
-    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
-        return COUNT_OF if args else COUNT
-
-    def spark(self, call: SparkCall) -> SparkForm | None:
-        F = call.F
-        if not call.columns:
-            return SparkForm((F.count(F.lit(1)),))
-        return SparkForm((F.count_distinct(call.value) if call.distinct else F.count(call.value),))
-
-    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        over = (FIRST,) if args else ()
-        return Decomposition((single(Count(), Sum(), *over),), of_nothing=0)
+Sets: TypeAlias = tuple[frozenset[Any], ...]
 
 
-class RunningCount(Count):
-    name = "running_count"
-    running = True
-    doc = "the number of tuples since the group began, over all its epochs"
+def include(sets: Sets, item: Hashable) -> Sets:
+    """The sets with an item; one that is there already changes nothing."""
+    return sets if any(item in one for one in sets) else unite(sets, (frozenset((item,)),))
 
-    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
-        return None
+
+def unite(left: Sets, right: Sets) -> Sets:
+    for one in right:
+        while left and len(left[-1]) <= len(one):
+            one = left[-1] | one
+            left = left[:-1]
+        left = (*left, one)
+    return left
+
+
+def members(sets: Sets) -> frozenset[Any]:
+    return frozenset().union(*sets)
 
 
 class CountDistinct(PlainAggregate):
@@ -118,5 +95,5 @@ class CountDups(PlainAggregate):
         return SparkForm(parts, lambda p: p[0] - p[1])
 
 
-AGGREGATES: Final = (Count(), RunningCount(), CountDistinct(), CountDups())
+AGGREGATES: Final = (CountDistinct(), CountDups())
 SYNONYMS: Final = {"count_dup": "count_dups", "sum_of_dups": "count_dups"}

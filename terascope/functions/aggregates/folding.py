@@ -4,14 +4,13 @@
 values make when they are combined two by two. `Collecting` keeps the values themselves, as `Runs`:
 a sequence that is never changed in place, a tuple of tuples that get shorter from left to right.
 Adding joins the last runs while the one before is not longer, so n items cost O(n log n) in all and
-a state handed out earlier stays what it was. The order of items is kept. `Sets` are the same for
-sets of values.
+a state handed out earlier stays what it was. The order of items is kept.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
@@ -20,7 +19,6 @@ from terascope.functions.signatures import ANYTHING, Want, expect
 from terascope.types import Type
 
 Runs: TypeAlias = tuple[tuple[Any, ...], ...]
-Sets: TypeAlias = tuple[frozenset[Any], ...]
 
 
 class PlainAggregate(AggregateFunction):
@@ -82,40 +80,12 @@ class Collecting(PlainAggregate):
 
 def join(left: Runs, right: Runs) -> Runs:
     for run in right:
-        left = _push(left, run)
+        while left and len(left[-1]) <= len(run):
+            run = left[-1] + run
+            left = left[:-1]
+        left = (*left, run)
     return left
 
 
 def items(runs: Runs) -> Iterator[Any]:
     return chain.from_iterable(runs)
-
-
-def include(sets: Sets, item: Hashable) -> Sets:
-    """The sets with an item; one that is there already changes nothing."""
-    if any(item in run for run in sets):
-        return sets
-    return _push_set(sets, frozenset((item,)))
-
-
-def unite(left: Sets, right: Sets) -> Sets:
-    for run in right:
-        left = _push_set(left, run)
-    return left
-
-
-def members(sets: Sets) -> frozenset[Any]:
-    return frozenset().union(*sets)
-
-
-def _push(runs: Runs, run: tuple[Any, ...]) -> Runs:
-    while runs and len(runs[-1]) <= len(run):
-        run = runs[-1] + run
-        runs = runs[:-1]
-    return (*runs, run)
-
-
-def _push_set(sets: Sets, run: frozenset[Any]) -> Sets:
-    while sets and len(sets[-1]) <= len(run):
-        run = sets[-1] | run
-        sets = sets[:-1]
-    return (*sets, run)

@@ -3,17 +3,24 @@
 In a plain GROUP BY a group has one epoch, and they are sums and lists of that epoch. moving_sum(x,
 N) and moving_sum_exp(x, N, alpha) are over the last N epochs of a group: moving_sum_exp weighs the
 newest epoch with 1, the one before with alpha, then alpha squared, and so on.
+
+time_avg(x, ts, window) is the mean of x over time, each value counting as long as it stood. x is a
+step function: a value holds from its ts until the next one's, the last until the end of its window,
+windows being [k * window, (k + 1) * window). Under CLOSING_WHEN the last value of the epoch before
+holds from the window's start; an epoch without tuples has the value that still stands. A group that
+just began is averaged from its first tuple on.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
 from terascope.functions.base import Value, ValueMistake
-from terascope.functions.signatures import INTEGER
+from terascope.functions.signatures import INTEGER, NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.types import Type
 
@@ -23,15 +30,21 @@ EpochSums: TypeAlias = tuple[int, tuple[int, ...]]
 """N, and one sum for each of the last N epochs, the newest last."""
 
 
-class RunningSum(PlainAggregate):
-    name = "running_sum"
+class RunningIntegers(PlainAggregate):
+    """What sums of integers over epochs share."""
+
     takes = (INTEGER,)
     running = True
-    sampling = "rescale"
-    doc = "the sum since the group began; 0 when there is no value"
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(super().type_rule(args))
+        found = super().type_rule(args)
+        return self.returns or sum_type(found)
+
+
+class RunningSum(RunningIntegers):
+    name = "running_sum"
+    sampling = "rescale"
+    doc = "the sum since the group began; 0 when there is no value"
 
     def zero(self, *parameters: Value) -> int:
         return 0
@@ -50,19 +63,14 @@ class RunningSum(PlainAggregate):
         return SparkForm(summed.parts, lambda parts: call.F.coalesce(made(parts), call.number(0)))
 
 
-class RunningSumMax(PlainAggregate):
+class RunningSumMax(RunningIntegers):
     """The state is the sum, and the largest it was in this epoch. A part's peak counts from its own
     beginning, so the later part's peak stands on the earlier part's sum.
     """
 
     name = "running_sum_max"
-    takes = (INTEGER,)
     ordered = True
-    running = True
     doc = "the largest value that running_sum(x) took during the epoch, its start included"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        return sum_type(super().type_rule(args))
 
     def zero(self, *parameters: Value) -> SumAndPeak:
         return 0, 0
@@ -93,18 +101,12 @@ class RunningArray(Collecting):
         return ",".join(map(str, items(state))) if state else None
 
 
-class MovingSum(PlainAggregate):
+class MovingSum(RunningIntegers):
     name = "moving_sum"
-    takes = (INTEGER,)
     state_parameters = 1
-    running = True
     sampling = "rescale"
     example_parameters: ClassVar[tuple[Value, ...]] = (3,)
     doc = "moving_sum(x, N): the sum over the group's last N epochs; 0 when there is no value"
-
-    def type_rule(self, args: tuple[Type, ...]) -> Type:
-        found = super().type_rule(args)
-        return self.returns or sum_type(found)
 
     def zero(self, *parameters: Value) -> EpochSums:
         (epochs,) = parameters
@@ -146,10 +148,85 @@ class MovingSumExp(MovingSum):
         return weighed
 
 
+@dataclass(frozen=True)
+class Steps:
+    """A stretch of the step function: `area` lies between its first and its last step."""
+
+    first_at: int
+    last_at: int
+    last: Number
+    area: Number = 0
+
+    def then(self, later: Steps) -> Steps:
+        between = (later.first_at - self.last_at) * self.last
+        return Steps(self.first_at, later.last_at, later.last, self.area + between + later.area)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`standing`: the value that came over from earlier epochs."""
+
+    window: int
+    standing: Number | None = None
+    steps: Steps | None = None
+
+
+class TimeAverage(PlainAggregate):
+    name = "time_avg"
+    arity = 2
+    takes = (NUMBER, INTEGER)
+    returns = Type.FLOAT
+    state_parameters = 1
+    kind = "algebraic"
+    ordered = True
+    running = True
+    cheap = False
+    state_classes = (Standing, Steps)
+    example_parameters = (60,)
+    doc = "time_avg(x, ts, window): the mean of x weighed by how long each value stood"
+
+    def zero(self, *parameters: Value) -> Standing:
+        (window,) = parameters
+        if type(window) is not int or window < 1:
+            raise ValueMistake(f"{self.name} takes a window of at least 1, not {window}")
+        return Standing(window)
+
+    def reduce(self, state: Standing, *args: Value) -> Standing:
+        value, at = args
+        return self._with(state, Steps(at, at, value))
+
+    def merge(self, left: Standing, right: Standing) -> Standing:
+        if left.standing is None and left.steps is None:
+            return right
+        return left if right.steps is None else self._with(left, right.steps)
+
+    def finish(self, state: Standing, *parameters: Value) -> float | None:
+        steps, window = state.steps, state.window
+        if steps is None:
+            return None if state.standing is None else float(state.standing)
+        end = (steps.last_at // window + 1) * window
+        area = steps.area + (end - steps.last_at) * steps.last
+        begin = steps.first_at
+        if state.standing is not None:
+            begin = steps.first_at // window * window
+            area += (steps.first_at - begin) * state.standing
+        return float(area / (end - begin))
+
+    def next_epoch(self, state: Standing) -> Standing:
+        if state.steps is None:
+            return state
+        return Standing(state.window, standing=state.steps.last)
+
+    def _with(self, state: Standing, later: Steps) -> Standing:
+        steps = later if state.steps is None else state.steps.then(later)
+        return replace(state, steps=steps)
+
+
 AGGREGATES: Final = (
     RunningSum(),
     RunningSumMax(),
     RunningArray(),
     MovingSum(),
     MovingSumExp(),
+    TimeAverage(),
 )

@@ -13,7 +13,7 @@ from typing import Final
 
 from terascope.functions.base import Value, ValueMistake
 from terascope.functions.roles import SubnetTest
-from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin
+from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin, parses
 from terascope.functions.spark_form import SparkArguments, SparkColumn
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
@@ -83,11 +83,6 @@ def _check_lengths(constants: Sequence[Value]) -> None:
     for length, bits in zip(constants[1:], BITS.values(), strict=False):
         if length is not None and not 0 <= length <= bits:
             raise ValueMistake(f"prefix length {length} does not lie between 0 and {bits}")
-
-
-def _check_subnet(constants: Sequence[Value]) -> None:
-    if constants[1] is not None:
-        parse_subnet(as_text(constants[1]))
 
 
 # ---- in Spark ------------------------------------------------------------------------------------
@@ -164,7 +159,7 @@ def prefix(address: bytes, length4: int, length6: int | None = None) -> bytes | 
 
 
 @builtin(
-    ADDRESS, TEXT, returns=Type.BOOL, cost_ns=10, check_constants=_check_subnet,
+    ADDRESS, TEXT, returns=Type.BOOL, cost_ns=10, check_constants=parses(parse_subnet),
     role=SubnetTest(), spark=_spark_in_subnet,
 )  # fmt: skip
 def in_subnet(address: bytes, subnet: Text) -> bool:

@@ -17,7 +17,7 @@ from typing import Final
 from terascope.functions.base import Value, ValueMistake
 from terascope.functions.roles import Extraction, TextTest
 from terascope.functions.scalars.text import spark_beginning
-from terascope.functions.signatures import INTEGER, TEXT, builtin
+from terascope.functions.signatures import INTEGER, TEXT, builtin, parses
 from terascope.functions.spark_form import Operand, SparkArguments, SparkColumn
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
@@ -134,9 +134,7 @@ def _check_group(pattern: str, group: int) -> None:
         raise ValueMistake(f"regular expression '{pattern}' has {groups} groups, not {group}")
 
 
-def _check_pattern(constants: Sequence[Value]) -> None:
-    if constants[1] is not None:
-        compiled(as_text(constants[1]))
+_check_pattern: Final = parses(compiled)
 
 
 def _check_extraction(constants: Sequence[Value]) -> None:

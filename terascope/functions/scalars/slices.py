@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
-from terascope.functions.base import UNORDERED, Scalar, Slope, Trend, Value
+from terascope.functions.base import UNORDERED, Scalar, Slope, Trend
 from terascope.functions.roles import SlicePart
-from terascope.functions.signatures import INTEGER, TEXT, builtin, known
+from terascope.functions.signatures import INTEGER, TEXT, builtin, known, parses
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.functions.slopes import folding
 from terascope.functions.values import Text, as_text, whole
@@ -28,9 +28,7 @@ def _cut(args: Sequence[Slope]) -> Slope:
     return replace(time, band=band, strict=False)
 
 
-def _check(constants: Sequence[Value]) -> None:
-    if constants[1] is not None:
-        _vector(constants[1])
+_check: Final = parses(parse_slices)
 
 
 def _edge(part: Literal["start", "end"]) -> Callable[[Callable[[int, Text], int]], Scalar]:

@@ -1,18 +1,18 @@
-"""Functions that look a value up in a file. A file is read once and kept.
+"""Functions that look a value up in a file. A file is read once, before the run, and kept.
 
 Lines are `key|value` or `key,value`; empty lines and those that begin with # are passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from terascope.functions.base import Value, ValueMistake
+from terascope.functions.base import ValueMistake
 from terascope.functions.casts import parse_integer
 from terascope.functions.scalars.addresses import PrefixTable, Subnet, parse_subnet
-from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin
+from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin, parses
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
 
@@ -60,18 +60,8 @@ def load_names(file: str) -> Mapping[int, str]:
     return {_integer(place, key): value for place, key, value in _entries(file)}
 
 
-def _checked(load: Callable[[str], object]) -> Callable[[Sequence[Value]], None]:
-    """Reads the file of a call before the run, so that its mistakes are reported at once."""
-
-    def check(constants: Sequence[Value]) -> None:
-        if constants[1] is not None:
-            load(as_text(constants[1]))
-
-    return check
-
-
 @builtin(
-    ADDRESS, TEXT, returns=Type.LLONG, cost_ns=300, check_constants=_checked(load_prefixes),
+    ADDRESS, TEXT, returns=Type.LLONG, cost_ns=300, check_constants=parses(load_prefixes),
     file_argument=1,
 )  # fmt: skip
 def getlpmid(address: bytes, file: Text) -> int | None:
@@ -80,7 +70,7 @@ def getlpmid(address: bytes, file: Text) -> int | None:
 
 
 @builtin(
-    INTEGER, TEXT, returns=Type.STRING, cost_ns=100, check_constants=_checked(load_names),
+    INTEGER, TEXT, returns=Type.STRING, cost_ns=100, check_constants=parses(load_names),
     file_argument=1,
 )  # fmt: skip
 def int_to_string_map(value: int, file: Text) -> str | None:
