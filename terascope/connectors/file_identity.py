@@ -78,12 +78,17 @@ def machine() -> str:
     return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
 
 
-def check_unchanged(path: Path, planned: str, before: Version | None = None) -> Version | None:
-    """The file as it is now; None: it is gone, or cannot be read, which its reader sees, too.
+def check_unchanged(
+    path: Path, planned: str | None, before: Version | None = None
+) -> Version | None:
+    """The file as it is now; None: no version of it was planned, or it is gone or cannot be read,
+    which its reader sees, too.
 
     Raises:
         SourceError: it is not what it was when the batch was planned, or `before` it was read.
     """
+    if planned is None:
+        return None
     known = Version.parse(planned)
     try:
         now = version_of(path, known.size)

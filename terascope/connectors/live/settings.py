@@ -85,17 +85,6 @@ class LiveSettings:
     """By source: the others that some query combines with it, which wait for its watermark; None:
     every source is combined with every other."""
 
-    def liveness_of(self, source: str) -> int | None:
-        """How long others wait for a source; None: for ever."""
-        return self.own_liveness_ns.get(source, self.liveness_ns)
-
-    def cut_bytes(self, at_edges: bool) -> int:
-        """About the size of splits: no split may be longer than what a micro-batch reads, and one
-        that is to end at an edge may be one and a half times as long.
-        """
-        most = self.most_bytes * 2 // 3 if at_edges and self.piece_ns is None else self.most_bytes
-        return max(min(self.split_bytes, most), 1)
-
     @property
     def piece_ns(self) -> int | None:
         """Time of the trace in one piece of a paced replay; None when it is not paced."""

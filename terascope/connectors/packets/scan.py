@@ -71,22 +71,25 @@ def section_of(options: Mapping[str, str]) -> Section:
     return Section(held["big"], interfaces, held["latest"])
 
 
-def describe(section: Section, block: bytes) -> Section:
-    """The section after a whole section header or interface block; its two lengths are known to
-    agree.
+def describe(section: Section, buffer: memoryview, at: int) -> tuple[Section, int]:
+    """The section after the section header or interface block at `at`, and the length of the block;
+    its two lengths are known to agree.
     """
-    if struct.unpack_from("<I", block)[0] == SECTION_BLOCK:
-        big = struct.unpack_from(">I", block, 8)[0] == BYTE_ORDER
-        return Section(big, (), section.latest)
-    if len(block) < 20:
-        return section
+    is_header = struct.unpack_from("<I", buffer, at)[0] == SECTION_BLOCK
+    if is_header:
+        big = struct.unpack_from(">I", buffer, at + 8)[0] == BYTE_ORDER
+        section = Section(big, (), section.latest)
     order = ">" if section.big else "<"
-    link, _, snap = struct.unpack_from(order + "HHI", block, 8)
+    (total,) = struct.unpack_from(order + "I", buffer, at + 4)
+    if is_header or total < 20:
+        return section, total
+    link, _, snap = struct.unpack_from(order + "HHI", buffer, at + 8)
     found = CaptureInterface(link, snap)
-    at = 16
-    while at + 4 <= len(block) - 4:
-        option, length = struct.unpack_from(order + "HH", block, at)
-        value = block[at + 4 : at + 4 + length]
+    end = at + total - 4
+    at += 16
+    while at + 4 <= end:
+        option, length = struct.unpack_from(order + "HH", buffer, at)
+        value = bytes(buffer[at + 4 : min(at + 4 + length, end + 4)])
         if option == 0 or len(value) < length:
             break
         if option == RESOLUTION_OPTION and length == 1:
@@ -94,7 +97,7 @@ def describe(section: Section, block: bytes) -> Section:
         elif option == SHIFT_OPTION and length == 8:
             found = found._replace(shift=struct.unpack(order + "q", value)[0])
         at += 4 + (length + 3) // 4 * 4
-    return replace(section, interfaces=(*section.interfaces, found))
+    return replace(section, interfaces=(*section.interfaces, found)), total
 
 
 class Framing(ABC):
@@ -148,9 +151,7 @@ class PcapFraming(Framing):
         return verdict, at, filled
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
-        end = len(window.view)
-        verdict, found = find_chain(window.view, at, end, window.final, self._header)
-        return (MORE, found) if verdict == DAMAGED and not window.final else (verdict, found)
+        return find_chain(window.view, at, len(window.view), window.final, self._header)
 
 
 class PcapngFraming(Framing):
@@ -179,16 +180,9 @@ class PcapngFraming(Framing):
                 return verdict, at, filled
             if filled:  # so that the section is the same for all records of one walk
                 return FULL, at, filled
-            at += self._describe(window, at)
-
-    def _describe(self, window: SlidingWindow, at: int) -> int:
-        head = window.view[at : at + 12].tobytes()
-        big = self.section.big
-        if head[:4] == b"\x0a\x0d\x0d\x0a":
-            big = head[8:12] == b"\x1a\x2b\x3c\x4d"
-        total = int.from_bytes(head[4:8], "big" if big else "little")
-        self._enter(describe(self.section, window.view[at : at + total].tobytes()))
-        return total
+            section, total = describe(self.section, window.view.data, at)
+            self._enter(section)
+            at += total
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         return find_blocks(window.view, at, window.final, self.section.big)
@@ -257,7 +251,7 @@ class RecordScan:
         window = self._window
         verdict, found = self._framing.find(window, self.position - window.base)
         self.position = window.base + found
-        if verdict == MORE:
+        if verdict == MORE or (verdict == DAMAGED and not window.final):
             self._hungry = True
             return
         if verdict == DAMAGED:
