@@ -1,4 +1,4 @@
-"""Which file a path meant when its splits were made, and whether it is still there, unchanged.
+"""The file that a path meant when its splits were made, and whether it is still there, unchanged.
 
 A batch reads files that must not change: a `Version` (device, inode, time, size, digest of both
 ends) travels as an option of every split, and reading fails when the file was overwritten, cut

@@ -38,10 +38,10 @@ class Looked:
     settled: bool
     final: bool
     since_ns: int
-    """When it was found to have this size."""
+    """The time at which a look first found this size."""
     torn: str | None = None
     is_unreadable: bool = False
-    """It could not be opened: the next look tries again."""
+    """Whether the file could not be opened: the next look tries again."""
 
 
 Replaced = Mapping[str, Path | None]

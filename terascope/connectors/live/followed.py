@@ -40,9 +40,9 @@ class Followed:
     link: Link
     state: FileState
     size: int
-    """As it was before anything was read."""
+    """The size of the file before anything was read."""
     settled: bool
-    """It has not grown since the look before."""
+    """Whether the file has not grown since the look before."""
     final: bool
     """Whether it seems to be finished: an incomplete record at its end is taken as it is."""
     ended: bool

@@ -28,10 +28,10 @@ from terascope.connectors import file_bytes
 from terascope.connectors.base import Bounds, FileFault, Range, ReadReport
 from terascope.connectors.live.followed import Followed, timed_entries, with_clock_bounds
 from terascope.connectors.live.journal import Found
-from terascope.connectors.packets.connector import looked_at, open_framing
+from terascope.connectors.packets.connector import looked_at
 from terascope.connectors.packets.memory import SlidingWindow
 from terascope.connectors.packets.planning import CutRule, plan
-from terascope.connectors.packets.scan import Section, section_of
+from terascope.connectors.packets.scan import open_framing
 from terascope.connectors.tables import parquet_plan
 from terascope.connectors.tables import records as texts
 from terascope.connectors.tables.csv import CsvOptions, layout_of, record_reader
@@ -55,7 +55,7 @@ def capture_growth(file: Followed) -> Found:
         start, fault = looked_at(raw)
         if fault is not None:
             return not_a_capture(file, fault)
-        framing, header = open_framing(start, section_of(dict(state.carried)))
+        framing, header = open_framing(start, state.carried)
         at = max(header, file.position)
         stream = file_bytes.PlainStream(raw, at)
         window = SlidingWindow(stream, at, file.size, open_ended=not file.final)
@@ -91,7 +91,7 @@ def packed_capture(file: Followed, raw: BinaryIO) -> Found:
     stream = file_bytes.GzipStream(raw)
     bounds: Bounds = ()
     if fault is None:
-        framing, at = open_framing(start, Section())
+        framing, at = open_framing(start)
         window = SlidingWindow(stream, 0, file_bytes.NO_END)
         uncut = CutRule(file_bytes.NO_END, file_bytes.NO_END, 0)
         bounds = plan(window, framing, at, file.size, uncut).parts[0].bounds

@@ -74,8 +74,8 @@ class Found:
     file: FileState
     entries: tuple[Entry, ...] = ()
     torn: str | None = None
-    """What is missing at the end of the file, if its last record is not complete; the journal does
-    not hold it."""
+    """The missing part of the last record of the file, if it is not complete; the journal does not
+    hold it."""
 
 
 FILE_NAME: Final = "journal.jsonl"

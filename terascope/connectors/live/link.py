@@ -45,12 +45,12 @@ class LinkOffset:
     """Whether it keeps its own clock, because that is far from the one on the wall; None: its first
     tuples have not come yet. A batch that is run again has the same answer, for it stands here."""
     alive_ns: int | None = None
-    """The last time it could be read; of a replay, that it gave something."""
+    """The last time at which it could be read; of a replay, at which it gave something."""
     is_away: bool = False
-    """It cannot be read: its watermark stands still."""
+    """Whether the link cannot be read: its watermark stands still."""
     is_left_behind: bool = False
-    """It was away or, as a replay, silent for longer than the liveness limit: the wall clock moves
-    its watermark, so that the sources that are combined with it go on."""
+    """Whether the link was away or, as a replay, silent for longer than the liveness limit: the
+    wall clock moves its watermark, so that the sources that are combined with it go on."""
 
 
 @dataclass(frozen=True)

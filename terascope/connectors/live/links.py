@@ -74,9 +74,9 @@ class SourceClock:
         self._speed = speed
         self._now = now
         self._latest = 0
-        """Of a live run: it never goes back, as the wall clock may."""
+        """The latest reading of a live run: readings never go back, as the wall clock may."""
         self._pair: tuple[int, int] | None = None
-        """Of a paced replay: a time of the trace, and the time of the wall clock then."""
+        """In a paced replay, a time of the trace and the time of the wall clock then."""
 
     def reading(self) -> int | None:
         """Nanoseconds; None when the clock does not run yet, or is driven by the data."""

@@ -78,7 +78,7 @@ def check_columns(columns: Sequence[Column]) -> None:
 
 
 class PacketLayout:
-    """What a batch consists of.
+    """The columns of a batch, and the arrays from which they are made.
 
     Raises:
         SourceError: packets have no such column, or not of that type.

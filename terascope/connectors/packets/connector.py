@@ -27,16 +27,8 @@ from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, s
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SMALLEST_BLOCK
 from terascope.connectors.packets.planning import CutRule, cutting, plan
 from terascope.connectors.packets.records import SECOND, empty_records
-from terascope.connectors.packets.scan import (
-    Framing,
-    PcapFraming,
-    PcapngFraming,
-    RecordScan,
-    Section,
-    section_of,
-)
+from terascope.connectors.packets.scan import PCAPNG_MAGIC, RecordScan, open_framing
 
-PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
 """The byte orders that a section header may announce."""
 UNSETTLED: Final = 2_000_000_000
@@ -71,7 +63,7 @@ class PacketConnector(Connector):
                 report.blame(split.path, fault)
                 report.bytes_read += file.seek(0, 2)
                 return
-            framing, header = open_framing(start, section_of(dict(split.options)))
+            framing, header = open_framing(start, split.options)
             packed = file_bytes.starts_as_gzip(file)
             at = header if split.start == 0 else split.start
             stop = file_bytes.NO_END if packed else split.end
@@ -146,18 +138,9 @@ def found_parts(path: Path, cut: CutRule) -> Sequence[Range]:
         size = file.seek(0, 2)
         if fault is not None or file_bytes.starts_as_gzip(file):
             return [Range(0, size)]
-        framing, at = open_framing(start, Section())
+        framing, at = open_framing(start)
         window = SlidingWindow(PlainStream(file, at), at, size)
         return plan(window, framing, at, size, cut).parts
-
-
-def open_framing(start: bytes, section: Section) -> tuple[Framing, int]:
-    """The framing of the file's records, and the position of the first."""
-    if start.startswith(PCAPNG_MAGIC):
-        return PcapngFraming(section), 0
-    header = parse_header(start)
-    assert header is not None, "looked_at lets nothing else pass"
-    return PcapFraming(header), FILE_HEADER_BYTES
 
 
 def first_bytes(file: BinaryIO) -> bytes:

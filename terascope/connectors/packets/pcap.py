@@ -49,7 +49,7 @@ class PcapHeader(NamedTuple):
 
     big: bool
     record_bytes: int
-    """Of the header of a record."""
+    """Bytes of the header of a record."""
     parts: int
     snap: int
     longest: int

@@ -15,16 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from terascope.connectors.base import Bounds, Edge, Options, Range, ReadReport
+from terascope.connectors.base import TICK_NS, Bounds, Edge, Options, Range, ReadReport
 from terascope.connectors.file_bytes import NO_END
 from terascope.connectors.packets.memory import SlidingWindow
-from terascope.connectors.packets.records import (
-    OFFSET,
-    RECORD_ROWS,
-    SECOND,
-    TIMESTAMP,
-    empty_records,
-)
+from terascope.connectors.packets.records import OFFSET, RECORD_ROWS, TIMESTAMP, empty_records
 from terascope.connectors.packets.scan import Framing, RecordScan
 from terascope.connectors.packets.words import Ints
 from terascope.machine_code import compiled
@@ -49,8 +43,8 @@ class TimedPart(NamedTuple):
 
 
 class CutRule(NamedTuple):
-    """When to cut: at a change of epoch when `least` bytes lie between it and the last such cut,
-    anywhere when a part has `most`. Kernels take it as it is.
+    """The rule for cutting: at a change of epoch when `least` bytes lie between it and the last
+    such cut, anywhere when a part has `most`. Kernels take it as it is.
     """
 
     least: int
@@ -117,7 +111,7 @@ class Cutter:
         return self._part._replace(end=end)
 
 
-NANOSECONDS: Final = {"time": SECOND, "timestamp": 1}
+NANOSECONDS: Final = {"time": TICK_NS["s"], "timestamp": TICK_NS["ns"]}
 """The clocks of packets, by the length of their ticks."""
 
 

@@ -30,7 +30,7 @@ IS_IPV6: Final = ETH | PKT | IP | IPV6
 HAS_PORTS: Final = 1
 HAS_IDENT: Final = 2
 IN_FRAGMENTS: Final = 4
-"""What the layers do not tell of a packet; it is the value of `more_fragments`, for one."""
+"""Traits of a packet that its layers do not tell; the last is the value of `more_fragments`."""
 
 
 @compiled

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from terascope.connectors.base import ReadReport, RecordFault
+from terascope.connectors.base import Options, ReadReport, RecordFault
+from terascope.connectors.packets import pcap
 from terascope.connectors.packets.memory import SlidingWindow
-from terascope.connectors.packets.pcap import PcapHeader, find_chain, walk_pcap
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SECTION_BLOCK, find_blocks, walk_pcapng
 from terascope.connectors.packets.records import (
     DAMAGED,
@@ -36,6 +36,7 @@ from terascope.connectors.packets.records import (
 )
 from terascope.connectors.packets.words import Ints
 
+PCAPNG_MAGIC: Final = SECTION_BLOCK.to_bytes(4, "big")
 SECTION_OPTION: Final = "pcapng-section"
 """The split's option that holds the section a pcapng range starts in."""
 RESOLUTION_OPTION, SHIFT_OPTION = 9, 14
@@ -129,7 +130,7 @@ class Framing(ABC):
         """The time of the last packet walked, where one without a time of its own takes it."""
         return 0
 
-    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+    def carried(self, latest: int) -> Options:
         """The options for the reader of a split that starts on a record of the last walk, after a
         packet of time `latest`.
         """
@@ -137,13 +138,13 @@ class Framing(ABC):
 
 
 class PcapFraming(Framing):
-    def __init__(self, header: PcapHeader) -> None:
+    def __init__(self, header: pcap.PcapHeader) -> None:
         self._header = header
 
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        verdict, at, filled, untimed = walk_pcap(
+        verdict, at, filled, untimed = pcap.walk_pcap(
             window.view, at, window.base, window.final, stop, self._header,
             records.numbers, records.marks, most,
         )  # fmt: skip
@@ -151,7 +152,7 @@ class PcapFraming(Framing):
         return verdict, at, filled
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
-        return find_chain(window.view, at, len(window.view), window.final, self._header)
+        return pcap.find_chain(window.view, at, len(window.view), window.final, self._header)
 
 
 class PcapngFraming(Framing):
@@ -191,8 +192,19 @@ class PcapngFraming(Framing):
     def latest(self) -> int:
         return self.section.latest
 
-    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+    def carried(self, latest: int) -> Options:
         return ((SECTION_OPTION, json.dumps(vars(replace(self.section, latest=latest)))),)
+
+
+def open_framing(start: bytes, options: Options = ()) -> tuple[Framing, int]:
+    """The framing of the records of a capture that begins with `start`, and the position of the
+    first. `options` are those of the reader of a range, where that is not the first one.
+    """
+    if start.startswith(PCAPNG_MAGIC):
+        return PcapngFraming(section_of(dict(options))), 0
+    header = pcap.parse_header(start)
+    assert header is not None, "a file without a header is not opened"
+    return PcapFraming(header), pcap.FILE_HEADER_BYTES
 
 
 class RecordScan:

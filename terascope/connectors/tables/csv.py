@@ -27,12 +27,7 @@ import pyarrow as pa
 
 from terascope.connectors import base
 from terascope.connectors.base import Column, Range, ReadReport, Split
-from terascope.connectors.file_bytes import (
-    head,
-    is_gzip,
-    read_chunks,
-    size_of,
-)
+from terascope.connectors.file_bytes import head, is_gzip, read_chunks, size_of
 from terascope.connectors.tables import records
 from terascope.connectors.tables.batches import names_held, text_column
 from terascope.connectors.tables.convert import Converted, null_where

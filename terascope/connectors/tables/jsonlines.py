@@ -25,12 +25,7 @@ import pyarrow.compute as pc
 
 from terascope.connectors import base
 from terascope.connectors.base import Column, Range, ReadReport, Split
-from terascope.connectors.file_bytes import (
-    head,
-    is_gzip,
-    opened,
-    size_of,
-)
+from terascope.connectors.file_bytes import head, is_gzip, opened, size_of
 from terascope.connectors.tables import records
 from terascope.connectors.tables.batches import text_column
 from terascope.connectors.tables.convert import Converted
