@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from terascope.connectors.arrival import ACCESSOR, arrival_column, is_arrival
-from terascope.connectors.base import INTERFACE, POSITION
+from terascope.connectors.base import INTERFACE, POSITION, Column
 from terascope.connectors.dataframe import KIND as DATAFRAME
 from terascope.connectors.packets import fields as packets
 from terascope.connectors.registry import Interface
@@ -176,8 +176,8 @@ class Protocol:
         return declared.read_from
 
 
-def packet_field(known: packets.PacketField) -> SourceField:
-    slope = PROPERTIES[known.order] if known.order else None
+def packet_field(known: Column) -> SourceField:
+    slope = PROPERTIES["increasing"] if known.clock else None
     clock: ClockUnit | None = next((u for u in FINEST_FIRST if u == known.clock), None)
     return SourceField(known.name, known.type, slope, clock)
 

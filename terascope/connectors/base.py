@@ -84,6 +84,10 @@ class UnusableFile(SourceError):
     names several files, it is counted and named, and the others are read.
     """
 
+    def __init__(self, message: str, fault: FileFault = FileFault.UNREADABLE) -> None:
+        super().__init__(message)
+        self.fault = fault
+
 
 @dataclass(frozen=True)
 class Column:
@@ -219,32 +223,16 @@ class Connector(Protocol):
         ...
 
     def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
-        """Why a file as a whole cannot be used; None when its reader finds out, row by row."""
+        """Why a file as a whole cannot be used; None when its reader finds out, row by row.
+
+        Raises:
+            UnusableFile: it has the fault that the error names.
+        """
         return None
 
     def estimated_tuples(self, path: Path, size: int) -> float:
         """The approximate number of tuples of a file of this size, from its first bytes alone."""
         return size / SHORTEST_TUPLE
-
-    def splits(
-        self,
-        interface: str,
-        files: Sequence[Path],
-        options: Mapping[str, str],
-        target_bytes: int,
-        edge: Edge | None = None,
-        first: int = 0,
-    ) -> list[Split]:
-        """The ranges of all files, each with its file's path and number, from `first` on."""
-        given = tuple(sorted(options.items()))
-        return [
-            Split(
-                self.kind, interface, str(path), ordinal,
-                part.start, part.end, given + part.options, part.bounds,
-            )
-            for ordinal, path in enumerate(files, first)
-            for part in self.ranges(path, options, max(target_bytes, 1), edge)
-        ]  # fmt: skip
 
 
 def arrow_type(type: Type) -> pa.DataType:
@@ -279,13 +267,13 @@ def find_files(location: str, suffixes: Sequence[str]) -> list[Path]:
                 f"directory '{location}' holds no file ending in {', '.join(suffixes)}"
             )
         return found
-    if path.exists():
-        if not path.is_file():
-            raise SourceError(
-                f"'{location}' is a pipe or a device, which can be read only once;"
-                " write what comes from it to a file, and name that"
-            )
+    if path.is_file():
         return [path]
+    if path.exists():
+        raise SourceError(
+            f"'{location}' is a pipe or a device, which can be read only once;"
+            " write what comes from it to a file, and name that"
+        )
     if any(c in location for c in "*?["):
         anchor = Path(path.anchor) if path.is_absolute() else Path()
         pattern = str(path.relative_to(path.anchor)) if path.is_absolute() else location

@@ -51,7 +51,7 @@ class DataFrameInterface(Interface):
 
     @property
     def hosts_low_level(self) -> bool:
-        """Its tuples are Spark's, and stay there."""
+        """No: the tuples are in Spark, and stay there."""
         return False
 
     @property
@@ -72,7 +72,7 @@ class DataFrameInterface(Interface):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Those that hold single values."""
+        """The columns that hold single values."""
         typed = [(c.name, own_type(c.arrow)) for c in self.held if c.arrow is not None]
         return tuple(Column(name, type) for name, type in typed if type is not None)
 
@@ -81,7 +81,7 @@ class DataFrameInterface(Interface):
         return tuple(c.name for c in self.held)
 
     def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
-        """None: Spark has its own partitions."""
+        """No split: Spark has its own partitions."""
         return []
 
     def cannot_hold(self, name: str, type: Type) -> tuple[str, str] | None:
@@ -105,7 +105,7 @@ class DataFrameInterface(Interface):
         return None
 
     def batches(self, columns: Sequence[Column], report: ReadReport) -> Iterator[pa.RecordBatch]:
-        """All its tuples, brought here."""
+        """All tuples of the DataFrame, collected into this process."""
         names = list(self.column_names)
         wanted = [names.index(c.name) for c in columns if c.name in names]
         places = [f"c{i}" for i in range(len(names))]

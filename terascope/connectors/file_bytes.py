@@ -12,10 +12,11 @@ a sample of the source pays.
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final
 
 from terascope.connectors.base import SHORTEST_TUPLE, FileFault, ReadReport, UnusableFile
 
@@ -73,26 +74,26 @@ def starts_as_gzip(file: BinaryIO) -> bool:
     return magic == GZIP_MAGIC
 
 
-class ByteStream(Protocol):
+class ByteStream(ABC):
     """Bytes of an unpacked file, in order."""
 
-    consumed: int
-    """Bytes of the file on disk used so far."""
-    damaged: bool
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.consumed = 0
+        """Bytes of the file on disk used so far."""
+        self.damaged = False
 
+    @abstractmethod
     def read_into(self, room: memoryview) -> int:
         """Fill some of `room`; 0 at the end."""
-        ...
 
 
-class PlainStream:
+class PlainStream(ByteStream):
     """A file as it is, from an offset on."""
 
     def __init__(self, file: BinaryIO, start: int) -> None:
+        super().__init__(file)
         file.seek(start)
-        self._file = file
-        self.consumed = 0
-        self.damaged = False
 
     def read_into(self, room: memoryview) -> int:
         got = self._file.readinto(room)  # type: ignore[attr-defined]  # BinaryIO leaves it out
@@ -100,16 +101,14 @@ class PlainStream:
         return int(got)
 
 
-class GzipStream:
+class GzipStream(ByteStream):
     """The unpacked bytes of a gzip file with all its members, up to the damage, if there is any."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+        super().__init__(file)
         self._unpacker = zlib.decompressobj(UNPACKED_GZIP)
         self._packed = b""
         self._ended = False
-        self.consumed = 0
-        self.damaged = False
 
     def read_into(self, room: memoryview) -> int:
         while not self._ended:
@@ -167,29 +166,24 @@ def stream_of(file: BinaryIO) -> ByteStream:
 def read_chunks(
     path: str | Path, start: int, end: int, report: ReadReport, size: int = CHUNK
 ) -> Iterator[bytes]:
-    """A range of a plain file; of a gzip file everything unpacked from byte `start` on."""
-    if is_gzip(path):
-        for chunk in unpacked_chunks(path, report, size):
-            if kept := chunk[start:]:
-                yield kept
-            start = max(start - len(chunk), 0)
-        return
+    """A range of a plain file; of a gzip file everything unpacked from byte `start` on, its damage
+    reported after the last bytes before it.
+    """
     with opened(path) as file:
-        file.seek(start)
-        while start < end and (chunk := file.read(min(size, end - start))):
-            start += len(chunk)
-            report.bytes_read += len(chunk)
-            yield chunk
-
-
-def unpacked_chunks(path: str | Path, report: ReadReport, size: int) -> Iterator[bytes]:
-    """A gzip file, unpacked; damage is reported after the last bytes before it."""
-    with opened(path) as file:
+        if not starts_as_gzip(file):
+            file.seek(start)
+            while start < end and (chunk := file.read(min(size, end - start))):
+                start += len(chunk)
+                report.bytes_read += len(chunk)
+                yield chunk
+            return
         stream, before = GzipStream(file), report.bytes_read
         room = bytearray(size)
         while filled := filled_from(stream, memoryview(room)):
             report.bytes_read = before + stream.consumed
-            yield bytes(room[:filled])
+            if start < filled:
+                yield bytes(room[start:filled])
+            start = max(start - filled, 0)
         if stream.damaged:
             report.blame(str(path), FileFault.DAMAGED_GZIP)
 

@@ -1,4 +1,4 @@
-"""Which file a path meant when its splits were made, and whether it is still there, unchanged.
+"""The file that a path meant when its splits were made, and whether it is still there, unchanged.
 
 A batch reads files that must not change: a `Version` (device, inode, time, size, digest of both
 ends) travels as an option of every split, and reading fails when the file was overwritten, cut
@@ -78,12 +78,17 @@ def machine() -> str:
     return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
 
 
-def check_unchanged(path: Path, planned: str, before: Version | None = None) -> Version | None:
-    """The file as it is now; None: it is gone, or cannot be read, which its reader sees, too.
+def check_unchanged(
+    path: Path, planned: str | None, before: Version | None = None
+) -> Version | None:
+    """The file as it is now; None: no version of it was planned, or it is gone or cannot be read,
+    which its reader sees, too.
 
     Raises:
         SourceError: it is not what it was when the batch was planned, or `before` it was read.
     """
+    if planned is None:
+        return None
     known = Version.parse(planned)
     try:
         now = version_of(path, known.size)

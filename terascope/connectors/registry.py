@@ -7,31 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
+from terascope.connectors import base, file_identity
 from terascope.connectors.arrival import ARRIVAL_OPTION, held_columns, is_arrival, with_arrival
-from terascope.connectors.base import (
-    HIDDEN_PREFIX,
-    Column,
-    Connector,
-    Edge,
-    FileFault,
-    ReadReport,
-    Split,
-    UnusableFile,
-    find_files,
-)
-from terascope.connectors.file_identity import (
-    FILE_OPTION,
-    VERSION_OPTION,
-    check_unchanged,
-    found_again,
-    version_of,
-)
+from terascope.connectors.base import Column, Connector, FileFault, Range, ReadReport, Split
 from terascope.connectors.packets.connector import GeneratedTraffic, PacketConnector
 from terascope.connectors.tables.csv import CsvConnector
 from terascope.connectors.tables.jsonlines import JsonConnector
@@ -95,7 +79,7 @@ class Interface:
                 f"interface '{self.name}' is generated traffic, which is a live source; for a batch"
                 " write it to a file with 'terascope generate' first"
             )
-        return tuple(find_files(self.location, self.connector.suffixes))
+        return tuple(base.find_files(self.location, self.connector.suffixes))
 
     @property
     def is_there(self) -> bool:
@@ -125,12 +109,12 @@ class Interface:
         """
         try:
             return self.connector.fault(path, dict(self.options))
-        except UnusableFile:
-            if self.names_file:
+        except base.UnusableFile as error:
+            if self.names_file and error.fault is FileFault.UNREADABLE:
                 raise
-            return FileFault.UNREADABLE
+            return error.fault
 
-    def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
+    def splits(self, target_bytes: int, edge: base.Edge | None = None) -> list[Split]:
         """Ranges to read, by absolute paths: a task may run in another working directory. A file of
         a folder that cannot be used is one split, whose reader counts and names it.
 
@@ -140,16 +124,22 @@ class Interface:
         found: list[Split] = []
         for ordinal, path in enumerate(path.absolute() for path in self.files):
             fault = self.fault(path)
+            parts: Iterable[Range]
             if fault is None:
-                found += self.connector.splits(
-                    self.name, [path], dict(self.options), target_bytes, edge, ordinal
-                )
-                continue
-            if self.names_file:
+                parts = self.connector.ranges(path, dict(self.options), max(target_bytes, 1), edge)
+            elif self.names_file:
                 raise unusable(path, fault)
-            why = ((FAULT_OPTION, fault.value),)
-            found.append(Split(self.kind, self.name, str(path), ordinal, 0, 0, why))
+            else:
+                parts = [Range(0, 0, ((FAULT_OPTION, fault.value),))]
+            found += [self.split(path, ordinal, part) for part in parts]
         return found
+
+    def split(self, path: Path, ordinal: int, part: Range) -> Split:
+        """A range of a file, by the number of the file, as a reader takes it."""
+        return Split(
+            self.kind, self.name, str(path), ordinal,
+            part.start, part.end, self.options + part.options, part.bounds,
+        )  # fmt: skip
 
     def estimated_tuples(self) -> float:
         """About how many tuples there are; 0.0 where there are no files to look at."""
@@ -176,7 +166,8 @@ def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Inte
     """Read `[INTERFACE=]KIND:LOCATION`; without a name, the interface is called as its file is.
 
     Raises:
-        SourceError: the text is not of that form, or the kind is unknown.
+        SourceError: the text is not of that form, the kind is unknown, or the words of a generate
+            source are wrong.
     """
     name, equals, rest = text.partition("=")
     if not equals or ":" in name:
@@ -190,21 +181,12 @@ def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Inte
     if kind not in KINDS:
         raise SourceError(f"unknown kind of source '{kind}'; known: {', '.join(sorted(KINDS))}")
     if kind == GENERATE:
-        check_generated(location)
+        from terascope.traffic.profile import parse_words
+
+        parse_words(location)  # so that mistakes are reported at once
         name = name or kind
     name = name or Path(location).name.split(".")[0] or kind
     return Interface(name, kind, location, tuple(sorted((options or {}).items())))
-
-
-def check_generated(location: str) -> None:
-    """Read the words of a generate source, so that mistakes are reported at once.
-
-    Raises:
-        SourceError: there is one.
-    """
-    from terascope.traffic.profile import parse_words
-
-    parse_words(location)
 
 
 def unusable(path: Path, fault: FileFault) -> SourceError:
@@ -220,23 +202,21 @@ def read_split(
     Raises:
         SourceError: the file of a batch is not what it was when the batch was planned.
     """
-    hidden = {name: value for name, value in split.options if name.startswith(HIDDEN_PREFIX)}
+    hidden = {name: value for name, value in split.options if name.startswith(base.HIDDEN_PREFIX)}
     if FAULT_OPTION in hidden:
         report.blame(split.path, FileFault(hidden[FAULT_OPTION]))
         return
     own = replace(split, options=tuple(o for o in split.options if o[0] not in hidden))
     wanted = tuple(columns)
-    if VERSION_OPTION not in hidden:
-        yield from read_as_it_is(own, hidden, wanted, report)
-        return
-    path, planned = Path(split.path), hidden[VERSION_OPTION]
-    before = check_unchanged(path, planned)
+    path, planned = Path(split.path), hidden.get(file_identity.VERSION_OPTION)
+    before = file_identity.check_unchanged(path, planned)
     try:
         yield from read_as_it_is(own, hidden, wanted, report)
     except Exception:
-        check_unchanged(path, planned, before)  # what was wrong may be of another file
+        # What was wrong may be of another file.
+        file_identity.check_unchanged(path, planned, before)
         raise
-    check_unchanged(path, planned, before)
+    file_identity.check_unchanged(path, planned, before)
 
 
 def read_as_it_is(
@@ -245,10 +225,10 @@ def read_as_it_is(
     """Read one split of a file that may have changed since it was found."""
     now = split
     try:
-        if FILE_OPTION in hidden:
-            path = found_again(Path(split.path), hidden[FILE_OPTION])
+        if file_identity.FILE_OPTION in hidden:
+            path = file_identity.found_again(Path(split.path), hidden[file_identity.FILE_OPTION])
             if path is None:
-                raise UnusableFile(f"'{split.path}' is not the file that was found")
+                raise base.UnusableFile(f"'{split.path}' is not the file that was found")
             now = replace(split, path=str(path))
         connector = KINDS[split.kind]
         if any(is_arrival(column.name) for column in columns):
@@ -256,21 +236,18 @@ def read_as_it_is(
             yield from with_arrival(batches, columns, int(hidden[ARRIVAL_OPTION]), report)
         else:
             yield from connector.read(now, columns, report)
-    except UnusableFile:  # it could be used when it was found
+    except base.UnusableFile:  # it could be used when it was found
         report.blame(split.path, FileFault.REPLACED)
         report.skipped[FileFault.REPLACED.value] += split.end - split.start
 
 
 def versioned(splits: Iterable[Split]) -> list[Split]:
     """Splits with the present versions of their files; a file that cannot be used needs none."""
-    known: dict[str, str] = {}
+    version = cache(lambda path: str(file_identity.version_of(Path(path))))
     found = []
     for split in splits:
-        if any(name == FAULT_OPTION for name, _ in split.options):
-            found.append(split)
-            continue
-        if split.path not in known:
-            known[split.path] = str(version_of(Path(split.path)))
-        version = (VERSION_OPTION, known[split.path])
-        found.append(replace(split, options=(*split.options, version)))
+        if FAULT_OPTION not in dict(split.options):
+            option = (file_identity.VERSION_OPTION, version(split.path))
+            split = replace(split, options=(*split.options, option))
+        found.append(split)
     return found

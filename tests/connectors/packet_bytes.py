@@ -15,6 +15,7 @@ from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
 from terascope.connectors.packets.columns import native_type
 from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.fields import ALL_FIELDS, LAYER_BITS, canonical
+from tests.connectors.table_reading import splits_of
 
 WHOLE = 1 << 60
 ALL_NAMES = (POSITION, LAYERS, *(field.name for field in ALL_FIELDS))
@@ -226,7 +227,7 @@ def read_table(
     connector = PacketConnector()
     report = ReadReport()
     columns = columns_named(names)
-    splits = connector.splits("eth0", [path], {}, target)
+    splits = splits_of(connector, "eth0", [path], {}, target)
     batches = [batch for split in splits for batch in connector.read(split, columns, report)]
     if not batches:
         return pa.table({name: [] for name in names}), report

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from terascope.connectors.base import Column, Connector, ReadReport
+from terascope.connectors.base import Column, Connector, Edge, ReadReport, Split
+from terascope.connectors.registry import Interface
 from terascope.types import Type
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"
@@ -27,6 +28,23 @@ class Seen:
     splits: int = 0
 
 
+def splits_of(
+    connector: Connector,
+    interface: str,
+    files: Sequence[Path],
+    options: Mapping[str, str],
+    target_bytes: int,
+    edge: Edge | None = None,
+) -> list[Split]:
+    """The ranges of all files, each with its file's path and number."""
+    owner = Interface(interface, connector.kind, "", tuple(sorted(options.items())))
+    return [
+        owner.split(path, ordinal, part)
+        for ordinal, path in enumerate(files)
+        for part in connector.ranges(path, options, target_bytes, edge)
+    ]
+
+
 def read_all(
     connector: Connector,
     files: Sequence[Path],
@@ -35,7 +53,7 @@ def read_all(
     target_bytes: int = WHOLE,
 ) -> Seen:
     seen = Seen()
-    for split in connector.splits("if0", files, options or {}, target_bytes):
+    for split in splits_of(connector, "if0", files, options or {}, target_bytes):
         report = ReadReport()
         for batch in connector.read(split, columns, report):
             batch.validate(full=True)

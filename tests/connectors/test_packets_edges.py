@@ -29,6 +29,7 @@ from tests.connectors.packet_bytes import (
     simple,
     udp,
 )
+from tests.connectors.table_reading import splits_of
 
 SECOND = 1_600_000_000
 NAMES = ("#pos", "time", "timestamp", "caplen", "len")
@@ -133,13 +134,13 @@ def test_splits_with_edges_give_each_packet_once_and_know_their_times(
     tmp_path: Path, name: str
 ) -> None:
     path = written(tmp_path, FILES[name])
-    [unsplit] = CONNECTOR.splits("e", [path], {}, WHOLE)
+    [unsplit] = splits_of(CONNECTOR, "e", [path], {}, WHOLE)
     whole = rows_of(unsplit)
     assert bool(whole) == (name != "no packets")
     check(path, whole, [unsplit])
     for target in (1, 50, 400, 1_000, 3_000, 9_000):
         for edge in EDGES:
-            check(path, whole, CONNECTOR.splits("e", [path], {}, target, edge))
+            check(path, whole, splits_of(CONNECTOR, "e", [path], {}, target, edge))
 
 
 @given(
@@ -155,9 +156,11 @@ def test_random_times_are_cut_right(times: list[tuple[int, int]], target: int, s
         with tempfile.TemporaryDirectory() as folder:
             path = written(Path(folder), content)
             whole = [
-                row for split in CONNECTOR.splits("e", [path], {}, WHOLE) for row in rows_of(split)
+                row
+                for split in splits_of(CONNECTOR, "e", [path], {}, WHOLE)
+                for row in rows_of(split)
             ]
-            check(path, whole, CONNECTOR.splits("e", [path], {}, target, Edge("time", step)))
+            check(path, whole, splits_of(CONNECTOR, "e", [path], {}, target, Edge("time", step)))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,7 @@ def test_random_times_are_cut_right(times: list[tuple[int, int]], target: int, s
 def test_cuts_stand_on_edges_when_epochs_are_short(tmp_path: Path, edge: Edge, unit: int) -> None:
     path = written(tmp_path, steady(3000))
     target = 12_000  # an epoch has some 4 kB
-    splits = CONNECTOR.splits("e", [path], {}, target, edge)
+    splits = splits_of(CONNECTOR, "e", [path], {}, target, edge)
     assert len(splits) > 10
     for one, other in pairwise(splits):
         last, first = one.bound(edge.column), other.bound(edge.column)
@@ -179,7 +182,7 @@ def test_cuts_stand_on_edges_when_epochs_are_short(tmp_path: Path, edge: Edge, u
 def test_epochs_longer_than_a_split_are_cut_anywhere(tmp_path: Path) -> None:
     path = written(tmp_path, steady(3000))
     target = 12_000
-    splits = CONNECTOR.splits("e", [path], {}, target, Edge("time", 10**9))
+    splits = splits_of(CONNECTOR, "e", [path], {}, target, Edge("time", 10**9))
     sizes = [split.end - split.start for split in splits[:-1]]
     assert len(sizes) > 5
     assert all(1.5 * target <= size < 1.5 * target + 200 for size in sizes)
@@ -187,15 +190,15 @@ def test_epochs_longer_than_a_split_are_cut_anywhere(tmp_path: Path) -> None:
 
 def test_edges_of_what_is_no_clock_are_not_looked_for(tmp_path: Path) -> None:
     path = written(tmp_path, steady())
-    plain = CONNECTOR.splits("e", [path], {}, 3_000)
+    plain = splits_of(CONNECTOR, "e", [path], {}, 3_000)
     assert len(plain) > 3
     for edge in (Edge("len", 10), Edge("time", 0), Edge("time", 1 << 62)):
-        assert CONNECTOR.splits("e", [path], {}, 3_000, edge) == plain
+        assert splits_of(CONNECTOR, "e", [path], {}, 3_000, edge) == plain
 
 
 def test_gzip_files_have_no_bounds(tmp_path: Path) -> None:
     path = written(tmp_path, gzip.compress(steady()))
-    [split] = CONNECTOR.splits("e", [path], {}, 100, Edge("time", 1))
+    [split] = splits_of(CONNECTOR, "e", [path], {}, 100, Edge("time", 1))
     assert split.bounds == ()
     assert split.bound("time") is None
 
@@ -204,5 +207,5 @@ def test_an_interface_passes_the_edge_on(tmp_path: Path) -> None:
     path = written(tmp_path, steady())
     edge = Edge("time", 3)
     found = Interface("e", "pcap", str(path)).splits(4_000, edge)
-    assert found == CONNECTOR.splits("e", [path], {}, 4_000, edge)
+    assert found == splits_of(CONNECTOR, "e", [path], {}, 4_000, edge)
     assert found != Interface("e", "pcap", str(path)).splits(4_000)

@@ -31,6 +31,7 @@ from tests.connectors.packet_bytes import (
     tcp,
     udp,
 )
+from tests.connectors.table_reading import splits_of
 
 PACKET = ethernet(ipv4(tcp(payload=b"x")))
 SECOND = 1_600_000_000
@@ -189,7 +190,7 @@ def test_damaged_gzip_gives_what_came_before(tmp_path: Path) -> None:
 def test_gzip_files_are_one_split(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(gzip.compress(pcap([PACKET] * 5000)))
-    assert len(PacketConnector().splits("e", [path], {}, 10)) == 1
+    assert len(splits_of(PacketConnector(), "e", [path], {}, 10)) == 1
 
 
 def test_what_is_no_capture_is_malformed_as_a_whole(tmp_path: Path) -> None:
@@ -198,13 +199,13 @@ def test_what_is_no_capture_is_malformed_as_a_whole(tmp_path: Path) -> None:
     assert connector.columns([path], {})
     for content in (b"hello world, this is text", b"\x00", b"\xa1\xb2\x00", gzip.compress(b"no")):
         path.write_bytes(content)
-        (split,) = connector.splits("e", [path], {}, 5)
+        (split,) = splits_of(connector, "e", [path], {}, 5)
         report = ReadReport()
         assert list(connector.read(split, [Column("time", Type.UINT)], report)) == []
         assert report.malformed == {FileFault.NOT_A_CAPTURE: 1}
         assert report.tuples == 0
     with pytest.raises(SourceError, match="cannot read"):
-        connector.splits("e", [tmp_path / "absent"], {}, WHOLE)
+        splits_of(connector, "e", [tmp_path / "absent"], {}, WHOLE)
 
 
 def test_an_empty_file_has_no_packets(tmp_path: Path) -> None:
@@ -233,7 +234,7 @@ def test_only_the_columns_asked_for_in_their_order_and_under_the_names_given(
         alone, _ = read_table(path, [name])
         assert alone.column(0).equals(whole.column(name)), name
     connector = PacketConnector()
-    [split] = connector.splits("e", [path], {}, WHOLE)
+    [split] = splits_of(connector, "e", [path], {}, WHOLE)
     assert [batch.num_rows for batch in connector.read(split, [], ReadReport())] == [3]
 
 
@@ -241,7 +242,7 @@ def test_unknown_and_ill_typed_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(pcap([PACKET]))
     connector = PacketConnector()
-    [split] = connector.splits("e", [path], {}, WHOLE)
+    [split] = splits_of(connector, "e", [path], {}, WHOLE)
     with pytest.raises(SourceError, match="no field 'colour'"):
         list(connector.read(split, [Column("colour", Type.UINT)], ReadReport()))
     with pytest.raises(SourceError, match="'srcIP' is IP, not UINT"):
@@ -255,7 +256,7 @@ def test_position_tells_files_apart(tmp_path: Path) -> None:
     connector = PacketConnector()
     found = [
         batch.column(0).to_pylist()
-        for split in connector.splits("e", [first, second], {}, WHOLE)
+        for split in splits_of(connector, "e", [first, second], {}, WHOLE)
         for batch in connector.read(split, columns_named(["#pos"]), ReadReport())
     ]
     step = 16 + len(PACKET)
@@ -268,7 +269,7 @@ def test_batches_are_bounded_and_hold_all_packets(tmp_path: Path) -> None:
     path.write_bytes(pcap(PACKET[:54] for _ in range(count)))
     connector = PacketConnector()
     report = ReadReport()
-    [split] = connector.splits("e", [path], {}, WHOLE)
+    [split] = splits_of(connector, "e", [path], {}, WHOLE)
     sizes = [batch.num_rows for batch in connector.read(split, columns_named(["len"]), report)]
     assert sizes == [65536, 65536, count - 2 * 65536]
     assert report.tuples == count
@@ -280,7 +281,7 @@ def test_payload_columns_bound_the_batch(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(pcap([packet] * 1300))
     connector = PacketConnector()
-    [split] = connector.splits("e", [path], {}, WHOLE)
+    [split] = splits_of(connector, "e", [path], {}, WHOLE)
     batches = list(connector.read(split, columns_named(["UDP_data"]), ReadReport()))
     assert len(batches) > 1
     assert sum(batch.num_rows for batch in batches) == 1300
@@ -294,6 +295,6 @@ def test_the_catalogue_is_consistent() -> None:
     assert not set(ALIASES) & set(FIELDS)
     for fields in PROTOCOLS.values():
         assert [f.clock for f in fields[:2]] == ["s", "ns"]
-        assert [f.name for f in fields if f.order] == ["time", "timestamp"]
+        assert [f.name for f in fields if f.clock] == ["time", "timestamp"]
     columns = PacketConnector().columns([], {})
     assert [column.name for column in columns] == list(FIELDS)

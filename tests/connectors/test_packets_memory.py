@@ -9,6 +9,7 @@ from terascope.connectors.base import ReadReport
 from terascope.connectors.packets.connector import PacketConnector
 from terascope.connectors.packets.memory import Recycler
 from tests.connectors.packet_bytes import WHOLE, columns_named, ethernet, ipv4, pcap, tcp
+from tests.connectors.table_reading import splits_of
 
 
 def address(array: np.typing.NDArray[np.int64]) -> int:
@@ -57,7 +58,7 @@ def test_batches_that_are_kept_do_not_change(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(pcap(ethernet(ipv4(tcp(k % 65536))) for k in range(200_000)))
     connector = PacketConnector()
-    [split] = connector.splits("e", [path], {}, WHOLE)
+    [split] = splits_of(connector, "e", [path], {}, WHOLE)
     columns = columns_named(["srcPort", "srcIP", "#pos", "SYN"])
     kept = list(connector.read(split, columns, ReadReport()))
     passing = [b.to_pydict() for b in connector.read(split, columns, ReadReport())]

@@ -30,6 +30,7 @@ from tests.connectors.packet_bytes import (
     simple,
     udp,
 )
+from tests.connectors.table_reading import splits_of
 
 SECOND = 1_600_000_000
 FEW = ("#pos", "timestamp", "len", "data", "#layers")
@@ -90,7 +91,7 @@ def test_splits_of_any_size_give_each_packet_once(tmp_path: Path, name: str) -> 
         assert report.malformed == unsplit.malformed
         assert report.bytes_read == unsplit.bytes_read == len(content)
         assert report.horizon == unsplit.horizon
-        counts.add(len(PacketConnector().splits("e", [tmp_path / "trace"], {}, target)))
+        counts.add(len(splits_of(PacketConnector(), "e", [tmp_path / "trace"], {}, target)))
     assert len(counts) > 5
 
 
@@ -121,7 +122,7 @@ def test_payloads_are_never_taken_for_records(tmp_path: Path) -> None:
 def test_splits_are_contiguous_and_near_their_target(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(pcap(packet(k, b"y" * (k % 700)) for k in range(3000)))
-    splits = PacketConnector().splits("e", [path], {"speed": "1"}, 50_000)
+    splits = splits_of(PacketConnector(), "e", [path], {"speed": "1"}, 50_000)
     assert splits[0].start == 0
     assert splits[-1].end == path.stat().st_size
     assert all(one.end == other.start for one, other in pairwise(splits))
@@ -328,7 +329,7 @@ def test_a_fraction_of_more_than_a_second_is_no_time(
         connector = PacketConnector()
         report = ReadReport()
         times: list[int] = []
-        for split in connector.splits("e", [tmp_path / "t.pcap"], {}, target):
+        for split in splits_of(connector, "e", [tmp_path / "t.pcap"], {}, target):
             for batch in connector.read(split, columns_named(("timestamp",)), report):
                 times += batch.column(0).to_pylist()
         unit = 1000 if most == 999_999 else 1
@@ -348,7 +349,7 @@ def test_a_file_that_changed_is_cut_anew(tmp_path: Path, monkeypatch: pytest.Mon
         os.utime(path, (time, time))
 
     def ranges() -> list[tuple[int, int]]:
-        return [(s.start, s.end) for s in PacketConnector().splits("a", [path], {}, 300)]
+        return [(s.start, s.end) for s in splits_of(PacketConnector(), "a", [path], {}, 300)]
 
     write([10] * 20 + [100] * 20, SECOND)
     first = ranges()

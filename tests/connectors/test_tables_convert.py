@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from terascope.connectors.tables.convert import Converted, Fault, Texts, from_text
+from terascope.connectors.tables.convert import Converted, Fault, from_text
 from terascope.connectors.tables.records import infer_type
 from terascope.types import INT_MAX, INT_MIN, Type, parse_ip
 
 
 def converted(texts: Sequence[str | None], type: Type) -> list[object]:
     """Each value, or the fault that stands in its place."""
-    found: Converted = from_text(Texts.of(pa.array(texts, pa.string())), type)
+    found: Converted = from_text(pa.array(texts, pa.string()), type)
     found.values.validate(full=True)
     values: list[object] = found.values.to_pylist()
     if found.faults is None:
@@ -122,8 +122,8 @@ def test_only_text_types_hold_the_empty_text() -> None:
 
 def test_slices_of_a_column_convert_as_the_column_does() -> None:
     texts = pa.array(["x", "1", None, "2", "y"]).slice(1, 3)
-    assert from_text(Texts.of(texts), Type.INT).values.to_pylist() == [1, None, 2]
-    assert from_text(Texts.of(texts), Type.STRING).values.to_pylist() == ["1", None, "2"]
+    assert from_text(texts, Type.INT).values.to_pylist() == [1, None, 2]
+    assert from_text(texts, Type.STRING).values.to_pylist() == ["1", None, "2"]
 
 
 @pytest.mark.parametrize(
@@ -142,4 +142,4 @@ def test_slices_of_a_column_convert_as_the_column_does() -> None:
     ],
 )
 def test_inferred_types(texts: list[str | None], type: Type) -> None:
-    assert infer_type(Texts.of(pa.array(texts, pa.string()))) is type
+    assert infer_type(pa.array(texts, pa.string())) is type

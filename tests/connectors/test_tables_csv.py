@@ -14,11 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from terascope.connectors.base import Column, ReadReport
-from terascope.connectors.tables.csv import CsvConnector, scanner
-from terascope.connectors.tables.records import Arrays, CsvOptions, RecordReader
+from terascope.connectors.tables.csv import CsvConnector, CsvOptions, record_reader
 from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
-from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, written
+from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, splits_of, written
 
 CSV = CsvConnector()
 CELLS = st.text(alphabet='ab ,;"\n\ré#', max_size=6)
@@ -175,13 +174,13 @@ def test_records_do_not_depend_on_the_blocks_they_come_in(
     data: bytes, sizes: list[int], limit: int
 ) -> None:
     dialect = CsvOptions.of({"max_row_bytes": str(limit)}, "t.csv")
-    arrays = Arrays.of(0, rows=256)
-    scan = scanner(dialect, arrays, ())
+    reader = record_reader(dialect, (), rows=256)
+    arrays = reader.arrays
 
     def records(chunks: list[bytes]) -> tuple[list[tuple[int, ...]], dict[str, int]]:
         report = ReadReport()
         found: list[tuple[int, ...]] = []
-        for scanned in RecordReader(scan, arrays, limit, report).read(chunks, 0):
+        for scanned in reader.read(chunks, 0, report):
             scanned.good_rows(report)
             good = arrays.status[: scanned.rows] == 0
             found += zip(
@@ -219,7 +218,7 @@ def test_files_longer_than_a_block_and_rows_longer_than_allowed(tmp_path: Path) 
 
 def test_batches_are_bounded(tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", "n\n" + "7\n" * 150_000)
-    (split,) = CSV.splits("x", [path], {}, 1 << 30)
+    (split,) = splits_of(CSV, "x", [path], {}, 1 << 30)
     sizes = [b.num_rows for b in CSV.read(split, columns(n=Type.INT), ReadReport())]
     assert sum(sizes) == 150_000
     assert max(sizes) == 65_536
@@ -227,7 +226,7 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
 
 def test_no_columns_still_count_rows(tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", "n\n1\n2\n")
-    (split,) = CSV.splits("x", [path], {}, 1 << 30)
+    (split,) = splits_of(CSV, "x", [path], {}, 1 << 30)
     assert [b.num_rows for b in CSV.read(split, (), ReadReport())] == [2]
 
 
@@ -318,7 +317,7 @@ def test_files_without_header_number_their_columns(tmp_path: Path) -> None:
 def test_wrong_options_are_named(tmp_path: Path, options: dict[str, str], message: str) -> None:
     path = written(tmp_path / "t.csv", "a\n1\n")
     with pytest.raises(SourceError, match=message):
-        CSV.splits("x", [path], options, 1 << 20)
+        splits_of(CSV, "x", [path], options, 1 << 20)
 
 
 def test_what_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
@@ -326,7 +325,7 @@ def test_what_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"has no column 'c'; its columns are a, b$"):
         read_all(CSV, [path], columns(c=Type.INT))
     with pytest.raises(SourceError, match=r"cannot read '.*gone.csv': no such file"):
-        CSV.splits("x", [tmp_path / "gone.csv"], {}, 1)
+        splits_of(CSV, "x", [tmp_path / "gone.csv"], {}, 1)
     with pytest.raises(SourceError, match=r"header of .*: quote not closed"):
         CSV.columns([written(tmp_path / "q.csv", '"a,b\n1,2\n')], {})
 

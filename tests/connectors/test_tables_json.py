@@ -15,7 +15,7 @@ from terascope.connectors.registry import parse_interface
 from terascope.connectors.tables.jsonlines import JsonConnector
 from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
-from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, written
+from tests.connectors.table_reading import POSITION, SHARED, columns, read_all, splits_of, written
 
 JSON = JsonConnector()
 HALVES = re.compile("[\ud800-\udfff]")
@@ -231,7 +231,7 @@ def test_empty_files(tmp_path: Path) -> None:
 def test_synonyms_and_unknown_options(tmp_path: Path) -> None:
     assert {parse_interface(f"{kind}:x").kind for kind in ("jsonl", "ndjson", "json")} == {"json"}
     with pytest.raises(SourceError, match="unknown option 'header' of a json source"):
-        JSON.splits("x", [written(tmp_path / "t.json", "{}")], {"header": "true"}, 1)
+        splits_of(JSON, "x", [written(tmp_path / "t.json", "{}")], {"header": "true"}, 1)
 
 
 def test_wikiticker() -> None:

@@ -13,7 +13,7 @@ from terascope.connectors.base import Column, ReadReport
 from terascope.connectors.tables.parquet import ParquetConnector
 from terascope.diagnostic import SourceError
 from terascope.types import Type, parse_ip
-from tests.connectors.table_reading import POSITION, WHOLE, columns, read_all, written
+from tests.connectors.table_reading import POSITION, WHOLE, columns, read_all, splits_of, written
 
 PARQUET = ParquetConnector()
 V4 = ipaddress.ip_address("10.0.0.200")
@@ -214,7 +214,7 @@ def test_texts_mean_the_same_with_and_without_a_dictionary(
         pq.write_table(table, path, row_group_size=90_000, use_dictionary=encoded)
         batches: list[pa.RecordBatch] = []
         report = ReadReport()
-        for split in PARQUET.splits("x", [path], {}, 1 << 30):
+        for split in splits_of(PARQUET, "x", [path], {}, 1 << 30):
             batches += PARQUET.read(split, (*columns(x=type), POSITION), report)
         tables[encoded] = (pa.Table.from_batches(batches), report.malformed, report.tuples)
     assert tables[True] == tables[False]
@@ -231,7 +231,7 @@ def test_only_the_wanted_columns_are_read(tmp_path: Path) -> None:
     )
     meta = pq.ParquetFile(path).metadata.row_group(0)
     sizes = [meta.column(k).total_compressed_size for k in range(2)]
-    (split,) = PARQUET.splits("x", [path], {}, 1 << 30)
+    (split,) = splits_of(PARQUET, "x", [path], {}, 1 << 30)
     for wanted, expected in [
         (columns(a=Type.INT), sizes[0]),
         (columns(b=Type.STRING), sizes[1]),
@@ -245,7 +245,7 @@ def test_only_the_wanted_columns_are_read(tmp_path: Path) -> None:
 
 def test_batches_are_bounded(tmp_path: Path) -> None:
     path = stored(tmp_path / "t.parquet", a=pa.array(range(200_000)))
-    (split,) = PARQUET.splits("x", [path], {}, 1 << 30)
+    (split,) = splits_of(PARQUET, "x", [path], {}, 1 << 30)
     sizes = [b.num_rows for b in PARQUET.read(split, columns(a=Type.INT), ReadReport())]
     assert sum(sizes) == 200_000
     assert max(sizes) <= 65_536
@@ -255,7 +255,7 @@ def test_what_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
     text = written(tmp_path / "t.parquet", "a,b\n1,2\n")
     for use in (
         lambda: PARQUET.columns([text], {}),
-        lambda: PARQUET.splits("x", [text], {}, 1),
+        lambda: splits_of(PARQUET, "x", [text], {}, 1),
     ):
         with pytest.raises(SourceError, match=r"^'.*t.parquet' is not a Parquet file, [^\n]*$"):
             use()

@@ -17,7 +17,7 @@ from terascope.connectors.tables.csv import CsvConnector
 from terascope.connectors.tables.jsonlines import JsonConnector
 from terascope.connectors.tables.parquet import ParquetConnector
 from terascope.types import Type
-from tests.connectors.table_reading import POSITION, WHOLE, columns
+from tests.connectors.table_reading import POSITION, WHOLE, columns, splits_of
 
 PARQUET = ParquetConnector()
 ROWS = 4000
@@ -40,7 +40,7 @@ def read(split: Split, wanted: tuple[Column, ...], report: ReadReport) -> list[t
 
 def check(path: Path, splits: list[Split], in_order: bool) -> None:
     """Each row once, counted once, and inside of the bounds of its split."""
-    [unsplit] = PARQUET.splits("x", [path], {}, WHOLE)
+    [unsplit] = splits_of(PARQUET, "x", [path], {}, WHOLE)
     for wanted in (READ, (*columns(v=Type.INT), POSITION)):
         whole, parts = ReadReport(), ReadReport()
         expected = read(unsplit, wanted, whole)
@@ -86,7 +86,7 @@ def test_splits_with_edges_give_each_row_once(tmp_path: Path, group: int, step: 
     ]
     for path, in_order in files:
         for target in (1, 600, 2_000, 9_000, WHOLE):
-            check(path, PARQUET.splits("x", [path], {}, target, Edge("t", step)), in_order)
+            check(path, splits_of(PARQUET, "x", [path], {}, target, Edge("t", step)), in_order)
 
 
 @given(
@@ -103,17 +103,17 @@ def test_random_tables_are_cut_right(
     tmp_path: Path, times: list[int], ordered: bool, group: int, step: int, target: int
 ) -> None:
     path = written(tmp_path / "t.parquet", sorted(times) if ordered else times, group)
-    check(path, PARQUET.splits("x", [path], {}, target, Edge("t", step)), in_order=False)
+    check(path, splits_of(PARQUET, "x", [path], {}, target, Edge("t", step)), in_order=False)
 
 
 def test_cuts_stand_on_edges_and_a_row_group_is_in_two_splits_at_most(tmp_path: Path) -> None:
     path = written(tmp_path / "t.parquet", steady(20_000), 1500)
-    [whole] = PARQUET.splits("x", [path], {}, WHOLE)
+    [whole] = splits_of(PARQUET, "x", [path], {}, WHOLE)
     footer = pq.ParquetFile(path).metadata
     size = sum(
         footer.row_group(g).column(k).total_compressed_size for g in range(14) for k in range(2)
     )
-    splits = PARQUET.splits("x", [path], {}, size // 5, Edge("t", 60))
+    splits = splits_of(PARQUET, "x", [path], {}, size // 5, Edge("t", 60))
     assert 4 <= len(splits) <= 10
     shared = 0
     for one, other in pairwise(splits):
@@ -133,16 +133,16 @@ def test_cuts_stand_on_edges_and_a_row_group_is_in_two_splits_at_most(tmp_path: 
 def test_row_groups_out_of_order_are_never_shared(tmp_path: Path) -> None:
     times = steady()[2000:] + steady()[:2000]
     path = written(tmp_path / "t.parquet", times, 100)
-    plain = PARQUET.splits("x", [path], {}, 2_000)
+    plain = splits_of(PARQUET, "x", [path], {}, 2_000)
     assert len(plain) > 5
-    assert PARQUET.splits("x", [path], {}, 2_000, Edge("t", 7)) == plain
+    assert splits_of(PARQUET, "x", [path], {}, 2_000, Edge("t", 7)) == plain
     for edge in (Edge("absent", 7), Edge("t", 0)):
-        assert PARQUET.splits("x", [path], {}, 2_000, edge) == plain
+        assert splits_of(PARQUET, "x", [path], {}, 2_000, edge) == plain
 
 
 def test_epochs_longer_than_a_split_are_cut_between_row_groups(tmp_path: Path) -> None:
     path = written(tmp_path / "t.parquet", steady(), 100)
-    splits = PARQUET.splits("x", [path], {}, 2_000, Edge("t", 10**6))
+    splits = splits_of(PARQUET, "x", [path], {}, 2_000, Edge("t", 10**6))
     assert len(splits) > 5
     assert all(one.end == other.start for one, other in pairwise(splits))
     assert all(split.options == () for split in splits)
@@ -164,7 +164,7 @@ def test_only_whole_integers_in_their_own_units_have_bounds(tmp_path: Path) -> N
     )
     path = tmp_path / "t.parquet"
     pq.write_table(table, path)
-    [split] = PARQUET.splits("x", [path], {}, WHOLE, Edge("when", 10))
+    [split] = splits_of(PARQUET, "x", [path], {}, WHOLE, Edge("when", 10))
     assert split.bounds == (("i", -4, 5), ("u", 1, 2**32 - 1))
     assert split.bound("when") is None
     clock = Column("i", Type.INT, clock="ms")
@@ -176,14 +176,14 @@ def test_a_column_has_bounds_in_the_splits_without_its_nulls(tmp_path: Path) -> 
     table = pa.table({"t": pa.array([1, 2, None, 4, 5, 6])})
     path = tmp_path / "t.parquet"
     pq.write_table(table, path, row_group_size=2)
-    splits = PARQUET.splits("x", [path], {}, 1, Edge("t", 2))
+    splits = splits_of(PARQUET, "x", [path], {}, 1, Edge("t", 2))
     assert [split.bounds for split in splits] == [(("t", 1, 2),), (), (("t", 5, 6),)]
 
 
 def test_without_statistics_there_are_no_bounds_and_no_edges(tmp_path: Path) -> None:
     path = written(tmp_path / "t.parquet", steady(), 100, statistics=False)
-    splits = PARQUET.splits("x", [path], {}, 2_000, Edge("t", 7))
-    assert splits == PARQUET.splits("x", [path], {}, 2_000)
+    splits = splits_of(PARQUET, "x", [path], {}, 2_000, Edge("t", 7))
+    assert splits == splits_of(PARQUET, "x", [path], {}, 2_000)
     assert all(split.bounds == () for split in splits)
 
 
@@ -191,7 +191,7 @@ def test_files_without_rows_are_cut_too(tmp_path: Path) -> None:
     path = written(tmp_path / "t.parquet", [], 10)
     empty = tmp_path / "e.parquet"
     empty.write_bytes(b"")
-    splits = PARQUET.splits("x", [path, empty], {}, 100, Edge("t", 7))
+    splits = splits_of(PARQUET, "x", [path, empty], {}, 100, Edge("t", 7))
     assert [(split.start, split.end, split.bounds) for split in splits] == [(0, 1, ()), (0, 0, ())]
 
 
@@ -203,7 +203,7 @@ def test_texts_have_no_bounds_and_are_cut_as_without_edges(
 ) -> None:
     path = tmp_path / "t.txt"
     path.write_text("t,v\n" * (connector.kind == "csv") + "".join(map(line.format, range(500))))
-    splits = connector.splits("x", [path], {}, 400, Edge("t", 7))
+    splits = splits_of(connector, "x", [path], {}, 400, Edge("t", 7))
     assert len(splits) > 5
-    assert splits == connector.splits("x", [path], {}, 400)
+    assert splits == splits_of(connector, "x", [path], {}, 400)
     assert all(split.bounds == () for split in splits)

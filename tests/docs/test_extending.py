@@ -159,7 +159,7 @@ def test_what_is_registered_where_is_there() -> None:
     for names, file in [
         ("BATCHES", "terascope/optimize/driver.py"),
         ("KINDS", "terascope/connectors/registry.py"),
-        ("GROWTHS", "terascope/connectors/live/file_link.py"),
+        ("GROWTHS", "terascope/connectors/live/growth.py"),
     ]:
         assert names in TEXT
         assert re.search(rf"^{names}\b", (ROOT / file).read_text(), re.MULTILINE), names

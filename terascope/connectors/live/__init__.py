@@ -1,8 +1,8 @@
 """Interfaces as live sources, without an engine: growing files, paced replays, made traffic.
 
 In: interfaces and a folder for the journal. Out: offsets, and the splits between them. Reading
-order: settings, journal, growth with captures and texts, link, file_link, generator_link, progress,
-links (the entry).
+order: settings, journal, followed, growth, link, file_link, generator_link, progress, links (the
+entry).
 """
 
 from terascope.connectors.live.link import LinkOffset, LinkState, Offset

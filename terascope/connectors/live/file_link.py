@@ -11,37 +11,23 @@ tried again for a while, then counted and named; it is read after all once that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from terascope.connectors.base import FileFault, UnusableFile, find_files
 from terascope.connectors.file_identity import found_again, identity_of
-from terascope.connectors.live.captures import capture_growth
-from terascope.connectors.live.growth import Followed, columnar_growth, unpacked, whole_growth
+from terascope.connectors.live.followed import Followed, unpacked
+from terascope.connectors.live.growth import growth_of
 from terascope.connectors.live.journal import FileState, Found
 from terascope.connectors.live.link import Link
-from terascope.connectors.live.settings import LinkClock
-from terascope.connectors.live.texts import text_growth
 from terascope.diagnostic import SourceError
 
 SETTLED_NS: Final = 1_000_000_000
 """The time without growth after which a file with a later one beside it is finished."""
 PATIENCE_NS: Final = 10_000_000_000
 """The time after its growth in which an incomplete record keeps a link from being quiet."""
-
-GROWTHS: Final[Mapping[str, Callable[[Followed], Found]]] = {
-    "pcap": capture_growth,
-    "csv": text_growth,
-    "json": text_growth,
-    "parquet": columnar_growth,
-}
-"""Kinds of files that are read while they grow, or that need a look when they are complete."""
-
-
-def growth_of(file: Followed) -> Found:
-    return GROWTHS.get(file.connector.kind, whole_growth)(file)
 
 
 @dataclass
@@ -52,10 +38,10 @@ class Looked:
     settled: bool
     final: bool
     since_ns: int
-    """When it was found to have this size."""
+    """The time at which a look first found this size."""
     torn: str | None = None
     is_unreadable: bool = False
-    """It could not be opened: the next look tries again."""
+    """Whether the file could not be opened: the next look tries again."""
 
 
 Replaced = Mapping[str, Path | None]
@@ -69,14 +55,15 @@ class FileLink(Link):
     expected.
     """
 
-    clock: LinkClock | None
-    replayed: bool
-    """Whether the existing data is all that will come."""
-    until_idle: bool
     _looked: dict[str, Looked] = field(default_factory=dict)
     _planned: bool = False
     _device: int | None = None
     """The file system that files were found on."""
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the existing data is all that will come."""
+        return self.settings.speed is not None
 
     def restore(self, marks: Mapping[str, int]) -> None:
         """Go on after a restart: a replay that was planned has nothing more to find."""
@@ -89,7 +76,7 @@ class FileLink(Link):
     def _mark(self) -> str:
         return f"planned {self.interface.name}"
 
-    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
+    def look(self, reading: int | None) -> Iterator[Found | str]:
         if self._planned:
             return
         self.stalled = None
@@ -113,16 +100,19 @@ class FileLink(Link):
         self._planned = self.replayed and self.stalled is None
         settled = all(look.settled and look.final for look in self._looked.values())
         idle = (settled and not found_any) or self.stalled is not None
-        self.exhausted = self._planned or (idle and (self.until_idle or self.replayed))
-        torn = self._torn()
-        is_pending = torn is not None and self._is_patient
+        self.exhausted = self._planned or (idle and (self.settings.until_idle or self.replayed))
+        incomplete = ((path, look.torn) for path, look in self._looked.items())
+        torn = next((f"'{path}': {reason}" for path, reason in incomplete if reason), None)
+        # A file that grew so recently may complete its last record.
+        is_patient = self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS
+        is_pending = torn is not None and is_patient
         self.holds_back = self.stalled is not None or is_pending
         if self.stalled is None and torn is not None and not is_pending:
             self.stalled = torn
 
     def release(self) -> None:
         """Entries are committed: remove copies that are no longer needed."""
-        if self.cuts.piece_ns is None or not self.spool.exists():
+        if self.settings.piece_ns is None or not self.spool.exists():
             return
         needed = {entry.split.path for entry in self.journal.entries}
         for copy in self.spool.iterdir():
@@ -178,7 +168,7 @@ class FileLink(Link):
             if now is None or str(now) in present or state.closed:
                 continue
             state = replace(state, path=str(now))
-            found = growth_of(self._followed(state, now.stat().st_size, True, True, True))
+            found = growth_of(Followed(self, state, now.stat().st_size, True, True, True))
             if found.entries:
                 yield Found(FileState(path, self._following(replaced, path)), found.entries)
 
@@ -232,9 +222,9 @@ class FileLink(Link):
             return None
         if before is not None and before == replace(look, torn=before.torn):
             return None
-        ended = self.replayed or (self.until_idle and look.final)
-        file = self._followed(state, size, look.settled, look.final, ended)
-        if self.cuts.piece_ns is not None:
+        ended = self.replayed or (self.settings.until_idle and look.final)
+        file = Followed(self, state, size, look.settled, look.final, ended)
+        if self.settings.piece_ns is not None:
             copy = unpacked(file.path, state.ordinal, self.spool)
             if copy is not None:
                 return self._look_at_copy(file, copy)
@@ -248,13 +238,6 @@ class FileLink(Link):
         self._looked[state.path] = replace(look, torn=found.torn)
         changed = found.file != self.journal.files.get(state.path)
         return found if found.entries or changed else None
-
-    def _followed(
-        self, state: FileState, size: int, settled: bool, final: bool, ended: bool
-    ) -> Followed:
-        return Followed(
-            self.interface, self.clock, self.cuts, state, size, settled, final, ended
-        )  # fmt: skip
 
     def _unreadable(self, file: Followed, look: Looked, reason: Exception) -> Found | None:
         """A file of a folder that cannot be read: it may not have its permissions yet. Later it is
@@ -289,17 +272,9 @@ class FileLink(Link):
             return Looked(size, False, self.replayed, self.grown_ns)
         is_followed = self.journal.next_ordinal > state.ordinal + 1
         finished = is_followed and self.now() - before.since_ns >= SETTLED_NS
-        return Looked(size, True, self.replayed or self.until_idle or finished, before.since_ns)
-
-    def _torn(self) -> str | None:
-        """The first file with an incomplete record, and its missing part."""
-        torn = ((path, look.torn) for path, look in self._looked.items())
-        return next((f"'{path}': {reason}" for path, reason in torn if reason is not None), None)
-
-    @property
-    def _is_patient(self) -> bool:
-        """Whether a file grew so recently that its incomplete record may be completed."""
-        return self.grown_ns is not None and self.now() - self.grown_ns < PATIENCE_NS
+        return Looked(
+            size, True, self.replayed or self.settings.until_idle or finished, before.since_ns
+        )
 
 
 def unreadable_text(reason: Exception) -> str:

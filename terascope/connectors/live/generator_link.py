@@ -9,18 +9,16 @@ restart the traffic is made again from its seed, and entries in the journal are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from terascope.connectors.base import Split
 from terascope.connectors.live.journal import Entry, FileState, Found
 from terascope.connectors.live.link import Link
-from terascope.connectors.live.settings import PACKET_CLOCK, Speed
-from terascope.connectors.packets.connector import parts
+from terascope.connectors.packets.connector import PacketConnector, parts
 from terascope.diagnostic import SourceError
 from terascope.files import make_folder, sync
 from terascope.traffic.conversations import PACKET
@@ -39,9 +37,6 @@ CHUNKS_AHEAD: Final = 4
 class GeneratorLink(Link):
     """Traffic of one interface. It never holds back: its frontier says what is still to come."""
 
-    lead_ns: int | None
-    """The lead over the clock: none when live, a little in a paced replay; None: no clock
-    paces it."""
     start_ns: int | None = None
     _stream: TrafficStream | None = None
     _seconds: Iterator[Array] = field(default_factory=lambda: iter(()))
@@ -50,6 +45,16 @@ class GeneratorLink(Link):
 
     def __post_init__(self) -> None:
         self._wanted: Wanted = parse_words(self.interface.location)
+
+    @property
+    def lead_ns(self) -> int | None:
+        """The lead over the clock: none when live, a second by the wall clock in a paced replay;
+        None: no clock paces the traffic.
+        """
+        speed = self.settings.speed
+        if speed is None:
+            return 0
+        return CHUNK_NS + speed.trace_ns(CHUNK_NS) if speed.is_paced else None
 
     @property
     def files(self) -> int:
@@ -96,14 +101,14 @@ class GeneratorLink(Link):
             self.start_ns = round(start * 1e9) // CHUNK_NS * CHUNK_NS
         return self.start_ns
 
-    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
-        """The chunks that are due by the clock; `ahead` is the number of pending splits."""
+    def look(self, reading: int | None) -> Iterator[Found | str]:
+        """The chunks that are due by the clock."""
         start = self.begin()
         self.stalled = None
         if self.exhausted:
             return
         # What was written in this look is in the journal only after it.
-        written = self._written
+        written, ahead = self._written, self.pending
         try:
             for _ in range(MOST_CHUNKS):
                 if not self._is_due(start, written, reading, ahead):
@@ -156,12 +161,9 @@ class GeneratorLink(Link):
             yield Found(FileState(str(path), ordinal, closed=True), entries)
 
     def _entries(self, path: Path, ordinal: int) -> Iterator[Entry]:
-        own = self.interface
-        for part in parts(path, self.cuts.by_clock(PACKET_CLOCK)):
-            split = Split(
-                "pcap", own.name, str(path), ordinal,
-                part.start, part.end, own.options + part.options, part.bounds,
-            )  # fmt: skip
+        capture = replace(self.interface, kind=PacketConnector.kind)
+        for part in parts(path, self.cut_rule):
+            split = capture.split(path, ordinal, part)
             yield Entry(split, part.end - part.start, empty=not part.bounds)
 
 
@@ -175,10 +177,3 @@ def seconds(stream: TrafficStream, end_ns: int) -> Iterator[Array]:
             cut = int(np.searchsorted(rest["time"], end_ns))
             yield rest[:cut]
             rest = rest[cut:]
-
-
-def lead_ns(speed: Speed | None) -> int | None:
-    """The lead of traffic over a clock: a second by the wall clock, in a replay."""
-    if speed is None:
-        return 0
-    return CHUNK_NS + speed.trace_ns(CHUNK_NS) if speed.is_paced else None

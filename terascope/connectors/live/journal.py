@@ -74,8 +74,8 @@ class Found:
     file: FileState
     entries: tuple[Entry, ...] = ()
     torn: str | None = None
-    """What is missing at the end of the file, if its last record is not complete; the journal does
-    not hold it."""
+    """The missing part of the last record of the file, if it is not complete; the journal does not
+    hold it."""
 
 
 FILE_NAME: Final = "journal.jsonl"
@@ -145,19 +145,14 @@ class Journal:
 
     def commit(self, counts: Mapping[str, int], marks: Mapping[str, int]) -> None:
         """Forget the entries before these counts."""
-        for name, count in counts.items():
-            link = self.link(name)
-            here = min(max(count - link.base, 0), len(link.entries))
-            del link.entries[:here]
-            link.base += here
-        self.marks |= marks
+        bases = {name: min(count, self.link(name).count) for name, count in counts.items()}
+        line = {"bases": bases, "marks": dict(marks)}
+        self._take(line)
         if self._weight > 2 * self._needed_weight() + MOST_WEIGHT:
             self._write_again()
         else:
-            bases = {name: link.base for name, link in self.links.items()}
             # Not forced to disk: without it, more than necessary is remembered, nothing less.
-            self._write([{"bases": bases, "marks": dict(marks)}], forced=False)
-            self._weight += 1
+            self._write([line], forced=False)
 
     def _write(self, lines: list[dict[str, Any]], forced: bool = True) -> None:
         with open_file(self._path, "ab") as file:

@@ -3,6 +3,8 @@
 An offset has the admitted entries of every link, and the time of admission. It counts entries of
 the journal, so that the same offsets always stand for the same splits. In a checkpoint
 it is plain JSON. `file_link` and `generator_link` are links.
+
+The timeline of a link has the times of its entries, and with them the order of their admission.
 """
 
 from __future__ import annotations
@@ -11,11 +13,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from terascope.connectors.live.growth import Cuts
-from terascope.connectors.live.journal import Found, LinkJournal
+import numpy as np
+
+from terascope.connectors.base import Edge
+from terascope.connectors.live.journal import Entry, Found, LinkJournal
+from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings
+from terascope.connectors.packets.planning import NANOSECONDS, CutRule, cutting
+from terascope.connectors.packets.words import Ints
 from terascope.connectors.registry import Interface
+
+NEVER: Final = (1 << 63) - 1
+UNKNOWN: Final = -1
 
 Seen = Mapping[str, tuple[int, int]]
 """Column -> the smallest and largest value admitted so far."""
@@ -35,12 +45,12 @@ class LinkOffset:
     """Whether it keeps its own clock, because that is far from the one on the wall; None: its first
     tuples have not come yet. A batch that is run again has the same answer, for it stands here."""
     alive_ns: int | None = None
-    """The last time it could be read; of a replay, that it gave something."""
+    """The last time at which it could be read; of a replay, at which it gave something."""
     is_away: bool = False
-    """It cannot be read: its watermark stands still."""
+    """Whether the link cannot be read: its watermark stands still."""
     is_left_behind: bool = False
-    """It was away or, as a replay, silent for longer than the liveness limit: the wall clock moves
-    its watermark, so that the sources that are combined with it go on."""
+    """Whether the link was away or, as a replay, silent for longer than the liveness limit: the
+    wall clock moves its watermark, so that the sources that are combined with it go on."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +86,60 @@ class Offset:
         return Offset(**{**held, "links": links})
 
 
+def no_times() -> Ints:
+    return np.empty(0, np.int64)
+
+
+@dataclass
+class LinkTimeline:
+    """The times of the entries of a link that the journal still has."""
+
+    base: int = 0
+    low: Ints = field(default_factory=no_times)
+    """First time of each; NEVER when it has no tuples, UNKNOWN when nothing is known."""
+    high: Ints = field(default_factory=no_times)
+    order: Ints = field(default_factory=no_times)
+    """The order of admission: the first time of each, but no smaller than the entry's before."""
+    due: Ints = field(default_factory=no_times)
+    """The largest time of each entry and of all before it."""
+    oldest: Ints = field(default_factory=no_times)
+    """The smallest time of each entry and of all after it."""
+
+    def follow(self, journal: LinkJournal, clock: LinkClock | None) -> None:
+        """Add the new entries of the journal, and drop the entries that it has dropped."""
+        gone = journal.base - self.base
+        new = journal.entries[max(len(self.low) - gone, 0) :]
+        if not gone and not new:
+            return
+        self.base = journal.base
+        unknown = [(NEVER if entry.empty else UNKNOWN, UNKNOWN) for entry in new]
+        times = [entry.times_ns(clock) or other for entry, other in zip(new, unknown, strict=True)]
+        fresh = np.array(times, np.int64).reshape(-1, 2)
+        self.low = np.concatenate([self.low[gone:], fresh[:, 0]])
+        self.high = np.concatenate([self.high[gone:], fresh[:, 1]])
+        known = np.where(self.low == NEVER, UNKNOWN, self.low)
+        self.order = np.maximum.accumulate(known)
+        self.due = np.maximum.accumulate(self.high)
+        self.oldest = np.minimum.accumulate(self.low[::-1])[::-1]
+
+
 @dataclass(kw_only=True)
 class Link(ABC):
-    """One source that is looked at again and again."""
+    """One source that is looked at again and again, and its entries."""
 
     interface: Interface
-    cuts: Cuts
+    clock: LinkClock | None
+    settings: LiveSettings
+    edge: Edge | None
     journal: LinkJournal
     spool: Path
     """The folder of files that the link writes."""
     now: Callable[[], int]
+    timeline: LinkTimeline = field(default_factory=LinkTimeline)
+    admitted: int = 0
+    """Entries of the journal that are admitted."""
+    looked_ns: int | None = None
+    """The clock before the last complete look."""
     stalled: str | None = None
     """Why it cannot be read, or not to its end."""
     exhausted: bool = False
@@ -93,6 +147,28 @@ class Link(ABC):
     holds_back: bool = False
     """Something is there that cannot be read yet: the link is not known to be quiet."""
     grown_ns: int | None = None
+
+    @property
+    def split_bytes(self) -> int:
+        """About the size of splits: no split may be longer than what a micro-batch reads, and one
+        that is to end at an edge may be one and a half times as long.
+        """
+        settings, most = self.settings, self.settings.most_bytes
+        if self.edge is not None and settings.piece_ns is None:
+            most = most * 2 // 3
+        return max(min(settings.split_bytes, most), 1)
+
+    @property
+    def cut_rule(self) -> CutRule:
+        """The rule for cutting files, in ticks of the clock."""
+        clock, piece_ns = self.clock, self.settings.piece_ns
+        if clock is None:
+            return cutting(self.split_bytes, None)
+        if piece_ns is not None:
+            # However little there is: what waits for more bytes would come late.
+            return CutRule(1, self.split_bytes, max(piece_ns // clock.tick_ns, 1))
+        ticks = NANOSECONDS if clock is PACKET_CLOCK else {clock.column: 1}
+        return cutting(self.split_bytes, self.edge, ticks)
 
     @property
     def frontier_ns(self) -> int | None:
@@ -103,11 +179,46 @@ class Link(ABC):
     def files(self) -> int:
         return len(self.journal.files)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the source cannot be read at all."""
+        return self.stalled is not None and self.holds_back
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its next data was found and is gone: no task could read it."""
+        if not self.is_away or self.pending <= 0:
+            return False
+        return not Path(self.next_entry.split.path).exists()
+
+    @property
+    def pending(self) -> int:
+        """The number of entries that are not admitted."""
+        return self.journal.count - self.admitted
+
+    @property
+    def next_entry(self) -> Entry:
+        return self.journal.entries[self.admitted - self.journal.base]
+
+    def next_start(self, until_ns: int | None) -> int | None:
+        """The start of the next entry; None when no pending entry is due."""
+        place = self.admitted - self.journal.base
+        if self.pending <= 0 or (until_ns is not None and self.timeline.due[place] > until_ns):
+            return None
+        return int(self.timeline.order[place])
+
+    @property
+    def oldest_pending(self) -> int:
+        """The first time of the pending entries; NEVER of none."""
+        place = self.admitted - self.timeline.base
+        return int(self.timeline.oldest[place]) if place < len(self.timeline.oldest) else NEVER
+
+    def follow_journal(self) -> None:
+        self.timeline.follow(self.journal, self.clock)
+
     @abstractmethod
-    def look(self, reading: int | None, ahead: int) -> Iterator[Found | str]:
-        """The data until `reading`; a path alone is a file that is gone for good. `ahead` entries
-        are pending already.
-        """
+    def look(self, reading: int | None) -> Iterator[Found | str]:
+        """The data until `reading`; a path alone is a file that is gone for good."""
 
     @abstractmethod
     def marks(self) -> dict[str, int]:
@@ -121,6 +232,13 @@ class Link(ABC):
     def release(self) -> None:
         """Entries are committed: delete the files that only they needed."""
 
+    def state(self) -> LinkState:
+        backlog = self.journal.entries[max(self.admitted - self.journal.base, 0) :]
+        size = sum(entry.size for entry in backlog)
+        return LinkState(
+            self.interface.name, size, len(backlog), self.files, self.stalled, self.grown_ns
+        )
+
 
 @dataclass(frozen=True)
 class LinkState:
@@ -132,4 +250,4 @@ class LinkState:
     files: int
     stalled: str | None
     grown_ns: int | None
-    """When it grew last, by the clock on the wall."""
+    """The time at which the link grew last, by the wall clock."""

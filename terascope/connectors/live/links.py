@@ -22,19 +22,9 @@ from typing import Any, Final
 
 from terascope.connectors.base import Edge, FileFault, Split, find_files
 from terascope.connectors.live.file_link import FileLink
-from terascope.connectors.live.growth import Cuts
 from terascope.connectors.live.journal import Found, Journal
-from terascope.connectors.live.link import Link, LinkState, Offset
-from terascope.connectors.live.progress import (
-    NEVER,
-    UNKNOWN,
-    LinkProgress,
-    LinkTimeline,
-    PendingLink,
-    admit,
-    in_order_of_time,
-    is_away,
-)
+from terascope.connectors.live.link import NEVER, UNKNOWN, Link, LinkState, Offset
+from terascope.connectors.live.progress import LinkProgress, admit, in_order_of_time
 from terascope.connectors.live.settings import PACKET_CLOCK, LinkClock, LiveSettings, Speed
 from terascope.connectors.registry import GENERATE, Interface, unusable
 from terascope.diagnostic import SourceError
@@ -84,9 +74,9 @@ class SourceClock:
         self._speed = speed
         self._now = now
         self._latest = 0
-        """Of a live run: it never goes back, as the wall clock may."""
+        """The latest reading of a live run: readings never go back, as the wall clock may."""
         self._pair: tuple[int, int] | None = None
-        """Of a paced replay: a time of the trace, and the time of the wall clock then."""
+        """In a paced replay, a time of the trace and the time of the wall clock then."""
 
     def reading(self) -> int | None:
         """Nanoseconds; None when the clock does not run yet, or is driven by the data."""
@@ -122,46 +112,46 @@ class Links:
         self._lock = RLock()
         self._clock = SourceClock(settings.speed, now)
         self._journal = Journal(folder)
-        self._clocks = {
-            one.name: PACKET_CLOCK if one.is_packets else clocks.get(one.name) for one in interfaces
-        }
-        self._timelines = {name: LinkTimeline(clock) for name, clock in self._clocks.items()}
         self._links: dict[str, Link] = {}
         for one in interfaces:
             if one.name in self._links:
                 raise SourceError(f"two interfaces are called '{one.name}'")
-            self._links[one.name] = self._link(one, edge, folder)
-        self._looked: dict[str, int] = {}
+            clock = PACKET_CLOCK if one.is_packets else clocks.get(one.name)
+            self._links[one.name] = self._link(one, clock, edge, folder)
+        self._progress = LinkProgress(settings, self._links)
         self._reading: int | None = None
-        self._admitted = {name: self._journal.link(name).base for name in self._links}
         self._restore()
 
-    def _link(self, interface: Interface, edge: Edge | None, folder: Path) -> Link:
-        settings = self._settings
+    def _link(
+        self, interface: Interface, clock: LinkClock | None, edge: Edge | None, folder: Path
+    ) -> Link:
+        journal = self._journal.link(interface.name)
         parts: dict[str, Any] = {
             "interface": interface,
-            "cuts": Cuts(settings.cut_bytes(edge is not None), edge, settings.piece_ns),
-            "journal": self._journal.link(interface.name),
+            "clock": clock,
+            "settings": self._settings,
+            "edge": edge,
+            "journal": journal,
             "spool": folder.absolute() / "spool" / interface.name,
             "now": self._now,
+            "admitted": journal.base,
         }
         if interface.kind == GENERATE:
             # Its imports compile; nobody else should wait for that.
-            from terascope.connectors.live.generator_link import GeneratorLink, lead_ns
+            from terascope.connectors.live.generator_link import GeneratorLink
 
-            return GeneratorLink(**parts, lead_ns=lead_ns(settings.speed))
+            return GeneratorLink(**parts)
         if not interface.hosts_low_level:
             raise SourceError(
                 f"{interface.described} is {interface.noun}, which cannot be followed"
             )
-        clock, replayed = self._clocks[interface.name], settings.speed is not None
-        return FileLink(**parts, clock=clock, replayed=replayed, until_idle=settings.until_idle)
+        return FileLink(**parts)
 
     def _restore(self) -> None:
         marks = self._journal.marks
-        for name, link in self._links.items():
+        for link in self._links.values():
             link.restore(marks)
-            self._timelines[name].follow(self._journal.link(name))
+            link.follow_journal()
         if STARTED in marks:
             self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
 
@@ -174,14 +164,11 @@ class Links:
             # When traffic starts must be known before any of it is.
             self._journal.append({}, self._new_marks())
             reading = self._clock.reading()
-            found = {name: self._look(name, link, reading) for name, link in self._links.items()}
-            for name, link in self._links.items():
-                if reading is not None and not link.holds_back:
-                    self._looked[name] = reading
+            found = {name: self._look(link, reading) for name, link in self._links.items()}
             # That a replay has found everything is written after all that it found.
             self._journal.append(found, self._new_marks())
-            for name, timeline in self._timelines.items():
-                timeline.follow(self._journal.link(name))
+            for link in self._links.values():
+                link.follow_journal()
             self._start_clock()
             self._reading = self._clock.reading() if reading is None else reading
 
@@ -189,22 +176,23 @@ class Links:
         marks = {k: v for link in self._links.values() for k, v in link.marks().items()}
         return {k: v for k, v in marks.items() if self._journal.marks.get(k) != v}
 
-    def _look(self, name: str, link: Link, reading: int | None) -> list[Found | str]:
+    def _look(self, link: Link, reading: int | None) -> list[Found | str]:
         found: list[Found | str] = []
-        ahead = self._journal.link(name).count - self._admitted[name]
         try:
-            for one in link.look(reading, ahead):
+            for one in link.look(reading):
                 found.append(one)  # noqa: PERF402 - what came before a failure is kept
         except Exception as reason:  # one bad source must not stop the others
             link.stalled = f"{type(reason).__name__}: {reason}"
             link.holds_back = True
+        if reading is not None and not link.holds_back:
+            link.looked_ns = reading
         return found
 
     def _start_clock(self) -> None:
         """A replay begins with its first tuple."""
         if self._settings.speed is None or STARTED in self._journal.marks:
             return
-        starts = [t.oldest_after(t.base) for t in self._timelines.values()]
+        starts = [int(t) for link in self._links.values() for t in link.timeline.oldest[:1]]
         first = min((start for start in starts if UNKNOWN < start < NEVER), default=None)
         if first is not None:
             self._journal.append({}, {STARTED: first})
@@ -214,37 +202,23 @@ class Links:
         """The offset of the next micro-batch from `start` on, by the findings of the last poll."""
         with self._lock:
             self._clock.start(start.now_ns)  # watermarks never fall
-            pending = {
-                name: PendingLink(
-                    self._journal.link(name), timeline,
-                    max(start.link(name).count, self._journal.link(name).base),
-                )
-                for name, timeline in self._timelines.items()
-            }  # fmt: skip
-            by_data = self._settings.speed is not None and not self._settings.speed.is_paced
+            for name, link in self._links.items():
+                link.admitted = max(start.link(name).count, link.journal.base)
+            speed = self._settings.speed
+            by_data = speed is not None and not speed.is_paced
             reading = None if by_data else max(self._reading or 0, start.now_ns)
             until = reading if self._settings.piece_ns is not None else None
-            there = {n: one for n, one in pending.items() if not self._is_lost(n, one)}
-            taken = {**{n: [] for n in pending}, **admit(there, self._settings.most_bytes, until)}
-            self._admitted = {name: link.count for name, link in pending.items()}
-            progress = LinkProgress(self._settings, self._links, self._clocks, self._looked)
-            return progress.offset(start, pending, taken, reading, self._now())
-
-    def _is_lost(self, name: str, pending: PendingLink) -> bool:
-        """Whether the next data of a link was found and is gone: no task could read it."""
-        place = pending.count - pending.journal.base
-        if not is_away(self._links[name]) or place >= len(pending.journal.entries):
-            return False
-        return not Path(pending.journal.entries[place].split.path).exists()
+            taken = admit(self._links, self._settings.most_bytes, until)
+            return self._progress.offset(start, taken, reading, self._now())
 
     def splits(self, start: Offset, end: Offset) -> list[Split]:
         """The splits admitted between two offsets, in order of time as far as that is known."""
         with self._lock:
-            entries = {
-                name: self._journal.link(name).between(start.link(name).count, end.link(name).count)
-                for name in self._links
-            }
-            return [entry.split for entry in in_order_of_time(entries, self._clocks)]
+            entries = [
+                (link, link.journal.between(start.link(name).count, end.link(name).count))
+                for name, link in self._links.items()
+            ]
+            return [entry.split for entry in in_order_of_time(entries)]
 
     def commit(self, end: Offset) -> None:
         """Entries before this offset will not be read again."""
@@ -252,21 +226,11 @@ class Links:
             counts = {name: end.link(name).count for name in self._links}
             latest = max(end.now_ns, self._journal.marks.get(COMMITTED, 0))
             self._journal.commit(counts, {COMMITTED: latest})
-            for name, link in self._links.items():
-                self._timelines[name].follow(self._journal.link(name))
+            for link in self._links.values():
+                link.follow_journal()
                 link.release()
 
     def states(self) -> list[LinkState]:
         """The state of each link: its pending entries beyond the last offset."""
         with self._lock:
-            found = []
-            for name, link in self._links.items():
-                journal = self._journal.link(name)
-                backlog = journal.between(max(self._admitted[name], journal.base), journal.count)
-                found.append(
-                    LinkState(
-                        name, sum(entry.size for entry in backlog), len(backlog),
-                        link.files, link.stalled, link.grown_ns,
-                    )
-                )  # fmt: skip
-            return found
+            return [link.state() for link in self._links.values()]

@@ -24,96 +24,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from terascope.connectors.live.journal import Entry, LinkJournal
-from terascope.connectors.live.link import Link, LinkOffset, Offset, Seen
-from terascope.connectors.live.settings import LinkClock, LiveSettings
-from terascope.connectors.packets.words import Ints
-
-NEVER: Final = (1 << 63) - 1
-UNKNOWN: Final = -1
-
-
-def no_times() -> Ints:
-    return np.empty(0, np.int64)
-
-
-@dataclass
-class LinkTimeline:
-    """The times of the entries of a link that the journal still has."""
-
-    clock: LinkClock | None
-    base: int = 0
-    low: Ints = field(default_factory=no_times)
-    """First time of each; NEVER when it has no tuples, UNKNOWN when nothing is known."""
-    high: Ints = field(default_factory=no_times)
-    order: Ints = field(default_factory=no_times)
-    """The order of admission: the first time of each, but no smaller than the entry's before."""
-    due: Ints = field(default_factory=no_times)
-    """The largest time of each entry and of all before it."""
-    oldest: Ints = field(default_factory=no_times)
-    """The smallest time of each entry and of all after it."""
-
-    def follow(self, journal: LinkJournal) -> None:
-        """Add the new entries of the journal, and drop those that it has dropped."""
-        gone = journal.base - self.base
-        new = journal.entries[max(len(self.low) - gone, 0) :]
-        if not gone and not new:
-            return
-        self.base = journal.base
-        times = [self._times(entry) for entry in new]
-        fresh = np.array(times, np.int64).reshape(-1, 2)
-        self.low = np.concatenate([self.low[gone:], fresh[:, 0]])
-        self.high = np.concatenate([self.high[gone:], fresh[:, 1]])
-        known = np.where(self.low == NEVER, UNKNOWN, self.low)
-        self.order = np.maximum.accumulate(known)
-        self.due = np.maximum.accumulate(self.high)
-        self.oldest = np.minimum.accumulate(self.low[::-1])[::-1]
-
-    def _times(self, entry: Entry) -> tuple[int, int]:
-        times = entry.times_ns(self.clock)
-        if times is not None:
-            return times
-        return (NEVER, UNKNOWN) if entry.empty else (UNKNOWN, UNKNOWN)
-
-    def oldest_after(self, count: int) -> int:
-        """The first time of the entries that are not among the first `count`; NEVER of none."""
-        place = count - self.base
-        return int(self.oldest[place]) if place < len(self.oldest) else NEVER
-
-
-@dataclass
-class PendingLink:
-    """A link, and how many of its entries are admitted."""
-
-    journal: LinkJournal
-    timeline: LinkTimeline
-    count: int
-
-    def next_start(self, until_ns: int | None) -> int | None:
-        """When the next entry starts; None when there is none that is due."""
-        place = self.count - self.journal.base
-        if place >= len(self.journal.entries):
-            return None
-        if until_ns is not None and int(self.timeline.due[place]) > until_ns:
-            return None
-        return int(self.timeline.order[place])
-
-    def take(self) -> Entry:
-        self.count += 1
-        return self.journal.entries[self.count - 1 - self.journal.base]
-
-    @property
-    def next_size(self) -> int:
-        return self.journal.entries[self.count - self.journal.base].size
+from terascope.connectors.live.journal import Entry
+from terascope.connectors.live.link import NEVER, UNKNOWN, Link, LinkOffset, Offset, Seen
+from terascope.connectors.live.settings import LiveSettings
 
 
 def admit(
-    links: Mapping[str, PendingLink], most_bytes: int, until_ns: int | None
+    links: Mapping[str, Link], most_bytes: int, until_ns: int | None
 ) -> dict[str, list[Entry]]:
     """Move the counts of the links on, as far as the bytes allow and, in a paced replay, entries
     are due at `until_ns`; return the taken entries.
@@ -122,18 +41,20 @@ def admit(
     queue = [
         (start, name)
         for name, link in links.items()
-        if (start := link.next_start(until_ns)) is not None
+        if not link.is_lost and (start := link.next_start(until_ns)) is not None
     ]
     heapq.heapify(queue)
     total = 0
     while queue:
         _, name = heapq.heappop(queue)
         link = links[name]
-        if total and total + link.next_size > most_bytes:
+        entry = link.next_entry
+        if total and total + entry.size > most_bytes:
             break
         # An empty split counts too, or a batch could have any number of them.
-        total += max(link.next_size, 1)
-        taken[name].append(link.take())
+        total += max(entry.size, 1)
+        taken[name].append(entry)
+        link.admitted += 1
         if (start := link.next_start(until_ns)) is not None:
             heapq.heappush(queue, (start, name))
     return taken
@@ -156,40 +77,29 @@ def seen_with(before: LinkOffset, taken: Sequence[Entry]) -> Seen:
     return seen
 
 
-def in_order_of_time(
-    entries: Mapping[str, Sequence[Entry]], clocks: Mapping[str, LinkClock | None]
-) -> list[Entry]:
+def in_order_of_time(entries: Iterable[tuple[Link, Sequence[Entry]]]) -> list[Entry]:
     """Entries of several links by their first times; those of one link stay in their order."""
     placed = []
-    for name, held in entries.items():
+    for link, held in entries:
         latest = UNKNOWN
         for place, entry in enumerate(held):
-            times = entry.times_ns(clocks[name])
+            times = entry.times_ns(link.clock)
             latest = max(latest, times[0] if times else UNKNOWN)
-            placed.append((latest, name, place, entry))
+            placed.append((latest, link.interface.name, place, entry))
     placed.sort(key=lambda one: one[:3])
     return [entry for _, _, _, entry in placed]
 
 
-def is_away(link: Link) -> bool:
-    """Whether a source cannot be read at all."""
-    return link.stalled is not None and link.holds_back
-
-
 @dataclass(frozen=True)
 class LinkProgress:
-    """The state of the links from which the next offset is computed."""
+    """The offsets of links, by their settings and the state of each."""
 
     settings: LiveSettings
     links: Mapping[str, Link]
-    clocks: Mapping[str, LinkClock | None]
-    looked: Mapping[str, int]
-    """The clock before the last complete look at each link."""
 
     def offset(
         self,
         start: Offset,
-        pending: Mapping[str, PendingLink],
         taken: Mapping[str, Sequence[Entry]],
         reading: int | None,
         wall_ns: int,
@@ -198,11 +108,11 @@ class LinkProgress:
         `reading` None: what is admitted says what time it is. `wall_ns` is the time on the wall,
         which may have been set back since the offset before.
         """
-        seen = {name: seen_with(start.link(name), taken[name]) for name in pending}
-        drained = all(link.count == link.journal.count for link in pending.values())
-        ended = start.ended or (drained and all(link.exhausted for link in self.links.values()))
+        seen = {name: seen_with(start.link(name), taken[name]) for name in self.links}
+        is_over = all(link.exhausted and link.pending == 0 for link in self.links.values())
+        ended = start.ended or is_over
         if reading is None:
-            reading = self._data_time(start, pending, seen)
+            reading = self._data_time(start, seen)
         now = max(reading, start.now_ns)
         beat = self.settings.heartbeat_ns
         tick = max(now // beat, start.tick) if beat else 0
@@ -210,47 +120,38 @@ class LinkProgress:
             return start
         beat_ns = tick * beat if beat else now
         links = {
-            name: self._link_offset(name, start.link(name), link, taken[name], seen[name], beat_ns)
-            for name, link in pending.items()
+            name: self._link_offset(link, start.link(name), taken[name], seen[name], beat_ns)
+            for name, link in self.links.items()
         }
         # Whether the wall clock moves a watermark depends on the other links.
         left = {name: self._is_left_behind(name, links, beat_ns) for name in links}
         links = {name: replace(link, is_left_behind=left[name]) for name, link in links.items()}
-        quiet = {name: self._quiet(name, links, link, now) for name, link in pending.items()}
+        quiet = {name: self._quiet(name, links, now) for name in links}
         links = {name: replace(link, quiet_ns=quiet[name]) for name, link in links.items()}
         return Offset(links, tick, beat_ns, ended, max(wall_ns, start.arrived_ns))
 
     def _link_offset(
-        self,
-        name: str,
-        before: LinkOffset,
-        pending: PendingLink,
-        taken: Sequence[Entry],
-        seen: Seen,
-        now: int,
+        self, link: Link, before: LinkOffset, taken: Sequence[Entry], seen: Seen, now: int
     ) -> LinkOffset:
         """The offset of a link, still with its old watermark."""
-        link = self.links[name]
         gave = any(not entry.empty for entry in taken)
-        is_pending = pending.count < pending.journal.count
-        is_drained = not is_pending and not link.holds_back
-        is_replay = self._is_replay(name, before, taken, is_drained, now)
+        is_replay = self._is_replay(link, before, taken, now)
         # When it was last known to be there; a replay shows that by giving something.
-        is_alive = not is_away(link) and (not is_replay or gave or is_pending)
+        is_alive = not link.is_away and (not is_replay or gave or link.pending > 0)
         alive = now if is_alive or before.alive_ns is None else before.alive_ns
         begun = before.begun or gave
         return LinkOffset(
-            pending.count, before.quiet_ns, seen, begun, is_replay, alive, is_away(link)
+            link.admitted, before.quiet_ns, seen, begun, is_replay, alive, link.is_away
         )
 
     def _is_replay(
-        self, name: str, before: LinkOffset, taken: Sequence[Entry], is_drained: bool, now_ns: int
+        self, link: Link, before: LinkOffset, taken: Sequence[Entry], now_ns: int
     ) -> bool | None:
         """Whether a followed source is a replay after it has given `taken`."""
-        settings, clock = self.settings, self.clocks[name]
+        settings, clock = self.settings, link.clock
         if before.is_replay is False or settings.speed is not None:
             return before.is_replay
-        if name in settings.replays:
+        if link.interface.name in settings.replays:
             return True
         if settings.replay_limit_ns is None:
             return False
@@ -258,6 +159,7 @@ class LinkProgress:
         if not times or clock is None:
             return before.is_replay
         near = settings.skew_ns + max(settings.heartbeat_ns, clock.tick_ns)
+        is_drained = link.pending <= 0 and not link.holds_back
         if is_drained and abs(now_ns - max(last for _, last in times)) <= near:
             return False
         if before.is_replay is None:
@@ -276,7 +178,8 @@ class LinkProgress:
 
     def _is_left_behind(self, name: str, links: Mapping[str, LinkOffset], now_ns: int) -> bool:
         """Whether others go on without a source that was not alive for the liveness limit."""
-        alive, limit = links[name].alive_ns, self.settings.liveness_of(name)
+        alive, settings = links[name].alive_ns, self.settings
+        limit = settings.own_liveness_ns.get(name, settings.liveness_ns)
         if alive is None or limit is None or now_ns - alive < limit:
             return False
         return self._has_live_partners(name, links)
@@ -288,33 +191,26 @@ class LinkProgress:
             return not link.is_replay
         return self._has_live_partners(name, links)
 
-    def _data_time(
-        self,
-        start: Offset,
-        pending: Mapping[str, PendingLink],
-        seen: Mapping[str, Seen],
-    ) -> int:
+    def _data_time(self, start: Offset, seen: Mapping[str, Seen]) -> int:
         """The time of a replay as fast as can be: the first that is not admitted, or the last."""
-        firsts = [link.timeline.oldest_after(link.count) for link in pending.values()]
+        firsts = [link.oldest_pending for link in self.links.values()]
         firsts += [f for link in self.links.values() if (f := link.frontier_ns) is not None]
         first = min(firsts, default=NEVER)
         if first < NEVER:
             return max(first, start.now_ns)
         lasts = [
-            seen[name][clock.column][1] * clock.tick_ns
-            for name, clock in self.clocks.items()
-            if clock is not None and clock.column in seen[name]
+            seen[name][link.clock.column][1] * link.clock.tick_ns
+            for name, link in self.links.items()
+            if link.clock is not None and link.clock.column in seen[name]
         ]
         return max(lasts, default=start.now_ns)
 
-    def _quiet(
-        self, name: str, links: Mapping[str, LinkOffset], pending: PendingLink, now: int
-    ) -> int | None:
+    def _quiet(self, name: str, links: Mapping[str, LinkOffset], now: int) -> int | None:
         """The watermark of a link: all older tuples are admitted. It never falls."""
         before = links[name].quiet_ns
         beat = self.settings.heartbeat_ns
         link = self.links[name]
-        looked = self.looked.get(name)
+        looked = link.looked_ns
         if self.settings.speed is not None and not link.holds_back:
             looked = now  # nothing comes to what is replayed
         if links[name].is_left_behind:
@@ -323,9 +219,8 @@ class LinkProgress:
             return before
         if not beat or looked is None:
             return before
-        frontier = link.frontier_ns
-        known = min(looked, pending.timeline.oldest_after(pending.count))
-        known = known if frontier is None else min(known, frontier)
+        known = min(looked, link.oldest_pending)
+        known = known if link.frontier_ns is None else min(known, link.frontier_ns)
         if known < 0:
             return before
         return max(known // beat * beat, before or 0)

@@ -1,4 +1,4 @@
-"""How live sources are followed or replayed.
+"""The settings with which live sources are followed or replayed.
 
 `LiveSettings` is for all links of a run, `Speed` is that of a replay, `LinkClock` is for each link.
 """
@@ -70,31 +70,20 @@ class LiveSettings:
     most_bytes: int = 256 << 20
     """The most bytes that one micro-batch reads, but at least one split."""
     skew_ns: int = 0
-    """How much later than its time a tuple of a live source may appear."""
+    """The most time by which a tuple of a live source may appear later than its own time."""
     replay_limit_ns: int | None = 60_000_000_000
     """A followed source whose first tuples are further from the clock on the wall than this and the
     skew is a replay and keeps its own clock; None: no source is."""
     replays: frozenset[str] = frozenset()
     """Sources that are replays whatever their tuples say."""
     liveness_ns: int | None = 300_000_000_000
-    """How long live sources wait for a source that cannot be read, or for a replay that gives
-    nothing; None: for ever."""
+    """The time for which live sources wait for a source that cannot be read, or for a replay that
+    gives nothing; None: for ever."""
     own_liveness_ns: Mapping[str, int | None] = field(default_factory=dict)
     """The limits of sources for which queries set one."""
     partners: Mapping[str, frozenset[str]] | None = None
-    """By source: the others that some query combines with it, which wait for its watermark; None:
+    """By source: the sources that some query combines with it, which wait for its watermark; None:
     every source is combined with every other."""
-
-    def liveness_of(self, source: str) -> int | None:
-        """How long others wait for a source; None: for ever."""
-        return self.own_liveness_ns.get(source, self.liveness_ns)
-
-    def cut_bytes(self, at_edges: bool) -> int:
-        """About the size of splits: no split may be longer than what a micro-batch reads, and one
-        that is to end at an edge may be one and a half times as long.
-        """
-        most = self.most_bytes * 2 // 3 if at_edges and self.piece_ns is None else self.most_bytes
-        return max(min(self.split_bytes, most), 1)
 
     @property
     def piece_ns(self) -> int | None:

@@ -18,40 +18,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.connectors.base import (
-    FILE_SHIFT,
-    LAYERS,
-    POSITION,
-    Column,
-    ReadReport,
-    Split,
-    arrow_type,
-)
-from terascope.connectors.packets.fields import (
-    FIELDS,
-    ICMP,
-    IP,
-    IPV4,
-    IPV6,
-    TCP,
-    TCP_FLAG_BITS,
-    UDP,
-    canonical,
-)
+from terascope.connectors import base
+from terascope.connectors.base import Column, ReadReport, Split, arrow_type
+from terascope.connectors.packets import fields
+from terascope.connectors.packets.fields import IPV4, IPV6, TCP_FLAG_BITS, canonical
 from terascope.connectors.packets.link import peel
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.network import RECORD_FIELDS, TABLE_FIELDS, extract, open_odd
-from terascope.connectors.packets.records import (
-    FINE,
-    LINK,
-    NETWORK,
-    REASON,
-    REASONS,
-    TIMESTAMP,
-    UNSUPPORTED_LINK,
-    BatchMarks,
-    Records,
-)
+from terascope.connectors.packets.records import NETWORK, RECORD_ROWS, TIMESTAMP, Records
 from terascope.connectors.packets.regular import HAS_IDENT, HAS_PORTS, IN_FRAGMENTS, classify
 from terascope.connectors.packets.words import SLACK, Bytes, Ints, load64, store64
 from terascope.diagnostic import SourceError
@@ -65,27 +39,28 @@ PAYLOADS: Final = {"data": "#data", "TCP_data": "#segment", "UDP_data": "#segmen
 """Payload column -> which stretch of the packet it is."""
 ADDRESSES: Final = {"srcIP": (12, 8), "destIP": (16, 24)}
 """Address column -> how far into the IPv4 and the IPv6 header it stands."""
-LAYER_OF: Final = {
-    **dict.fromkeys(("srcIP", "destIP"), IP),
-    **dict.fromkeys(("ipversion", "protocol", "len", "hdr_length", "tos", "ttl", "offset"), IP),
-    "more_fragments": IP,
-    **dict.fromkeys(("flags", "sequence_number", "ack_number", "window", *TCP_FLAG_BITS), TCP),
-    **dict.fromkeys(("icmp_type", "icmp_code"), ICMP),
-    "data": IP,
-    "TCP_data": TCP,
-    "UDP_data": UDP,
-}
-"""Fields that just the packets of one layer have, all of them."""
 TRAIT_OF: Final = {"srcPort": HAS_PORTS, "destPort": HAS_PORTS, "id": HAS_IDENT}
 """Fields that just the packets with a trait have. Those of the link are NULL where they are -1, and
 those of the record never."""
+LAYER_OF: Final = {
+    field.name: layer
+    for layer, held in (
+        (fields.IP, fields.NETWORK_FIELDS),
+        (fields.TCP, fields.TCP_FIELDS),
+        (fields.UDP, fields.UDP_FIELDS),
+        (fields.ICMP, fields.ICMP_FIELDS),
+    )
+    for field in held
+    if field.name not in TRAIT_OF
+}
+"""Fields that just the packets of one layer have, all of them."""
 
 
 def native_type(name: str) -> Type | None:
     """The type of a field or pseudo-column by its canonical name; None when there is none."""
-    if name in (POSITION, LAYERS):
+    if name in (base.POSITION, base.LAYERS):
         return Type.LLONG
-    field = FIELDS.get(name)
+    field = fields.FIELDS.get(name)
     return field.type if field else None
 
 
@@ -102,16 +77,8 @@ def check_columns(columns: Sequence[Column]) -> None:
             )
 
 
-def table_fields_needed(names: set[str]) -> list[str]:
-    """The rows of the table from which the requested columns are made; those of `extract` first."""
-    needed = {name for name in names if name in CODES and name != "more_fragments"}
-    for name in names & PAYLOADS.keys():
-        needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
-    return sorted(needed) + [name for name in LINK_TABLE if name in names]
-
-
 class PacketLayout:
-    """What a batch consists of.
+    """The columns of a batch, and the arrays from which they are made.
 
     Raises:
         SourceError: packets have no such column, or not of that type.
@@ -122,11 +89,15 @@ class PacketLayout:
         self.names = [canonical(column.name) for column in columns]
         self.schema = pa.schema([(c.name, arrow_type(c.type)) for c in columns])
         wanted = set(self.names)
-        needed = table_fields_needed(wanted)
-        self.rows = {name: row for row, name in enumerate(needed)}
-        """The rows of the table of integers, by their content."""
-        self.fields: Ints = np.array([CODES[name] for name in needed if name in CODES], np.int64)
+        needed = wanted & CODES.keys() - {"more_fragments"}
+        for name in wanted & PAYLOADS.keys():
+            needed |= {f"{PAYLOADS[name]}_at", f"{PAYLOADS[name]}_bytes"}
+        extracted = sorted(needed)
+        self.fields: Ints = np.array([CODES[name] for name in extracted], np.int64)
         """The fields that `extract` puts into the first rows."""
+        linked = [name for name in LINK_TABLE if name in wanted]
+        self.rows = {name: row for row, name in enumerate([*extracted, *linked])}
+        """The rows of the table of integers, by their content."""
         self.link_rows: Ints = np.array([self.rows.get(n, -1) for n in LINK_TABLE], np.int64)
         self.payloads = sorted(wanted & PAYLOADS.keys())
         self.addresses = sorted(wanted & ADDRESSES.keys())
@@ -167,15 +138,6 @@ def append_addresses(
 
 
 @compiled
-def payload_bytes(lengths: Ints, layers: Bytes, layer: int, first: int, last: int) -> int:
-    """The total length of the payloads of rows first..last."""
-    total = 0
-    for i in range(first, last):
-        total += lengths[i] if layers[i] & layer else 0
-    return total
-
-
-@compiled
 def append_payloads(
     buffer: Bytes,
     at: Ints,
@@ -209,54 +171,32 @@ def append_payloads(
 
 
 class BytesColumn:
-    def __init__(self, rows: int, room: int) -> None:
-        self._ends: NDArray[np.int32] = RECYCLER.array((rows + 1,), np.int32)
-        self._ends[0] = 0
-        self._content: Bytes = RECYCLER.array((room,), np.uint8)
+    """Values of any length, one behind the other."""
 
-    def finish(self, count: int, valid: pa.Buffer | None) -> pa.Array:
-        ends = self._ends[: count + 1]
-        content = self._content[: int(ends[-1])]
-        return pa.Array.from_buffers(
-            pa.binary(), count, [valid, pa.py_buffer(ends), pa.py_buffer(content)]
-        )
+    def __init__(self, room: int) -> None:
+        self.ends: NDArray[np.int32] = RECYCLER.array((BATCH_PACKETS + 1,), np.int32)
+        self.ends[0] = 0
+        self.content: Bytes = RECYCLER.array((room,), np.uint8)
+        self.reserved = 0
+        """Bytes of the values for which room was made."""
 
-
-class AddressColumn(BytesColumn):
-    """Addresses that stand so far into the IPv4 and the IPv6 header."""
-
-    def __init__(self, in_four: int, in_six: int, rows: int) -> None:
-        super().__init__(rows, rows * LONGEST + SLACK)
-        self._places = (in_four, in_six)
-
-    def add(self, window: Bytes, network: Ints, layers: Bytes, first: int, last: int) -> None:
-        append_addresses(
-            window, network, *self._places, layers, first, last, self._ends, self._content
-        )
-
-
-class PayloadColumn(BytesColumn):
-    """Payloads of the packets that have `layer`."""
-
-    def __init__(self, layer: int, rows: int) -> None:
-        super().__init__(rows, FIRST_BYTES)
-        self.layer = layer
-        self.bytes_held = 0
-
-    def add(
-        self, window: Bytes, at: Ints, lengths: Ints, layers: Bytes, first: int, last: int
-    ) -> None:
-        held = self.bytes_held
-        self.bytes_held += payload_bytes(lengths, layers, self.layer, first, last)
-        if self.bytes_held + SLACK > len(self._content):
+    def reserve(self, more: int) -> None:
+        """Make room for values of so many bytes."""
+        held = self.reserved
+        self.reserved += more
+        if self.reserved + SLACK > len(self.content):
             room = FIRST_BYTES
-            while room < self.bytes_held + SLACK:  # few sizes, so that they are found again
+            while room < self.reserved + SLACK:  # few sizes, so that they are found again
                 room *= 2
             grown: Bytes = RECYCLER.array((room,), np.uint8)
-            grown[:held] = self._content[:held]
-            self._content = grown
-        append_payloads(
-            window, at, lengths, layers, self.layer, first, last, self._ends, self._content
+            grown[:held] = self.content[:held]
+            self.content = grown
+
+    def finish(self, count: int, valid: pa.Buffer | None) -> pa.Array:
+        ends = self.ends[: count + 1]
+        content = self.content[: int(ends[-1])]
+        return pa.Array.from_buffers(
+            pa.binary(), count, [valid, pa.py_buffer(ends), pa.py_buffer(content)]
         )
 
 
@@ -269,23 +209,17 @@ HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 class PacketBatch:
     """A batch in the making. Its own arrays are handed to Arrow as they are."""
 
-    def __init__(
-        self, split: Split, layout: PacketLayout, records: Records, marks: BatchMarks
-    ) -> None:
+    def __init__(self, split: Split, layout: PacketLayout, records: Records) -> None:
         self._split = split
         self._layout = layout
         self._rows = layout.rows
         self._table: Ints = RECYCLER.array((len(layout.rows), BATCH_PACKETS), np.int64)
-        self._payloads = {
-            name: PayloadColumn(LAYER_OF[name], BATCH_PACKETS) for name in layout.payloads
-        }
-        self._addresses = {
-            name: AddressColumn(*ADDRESSES[name], BATCH_PACKETS) for name in layout.addresses
-        }
+        self._payloads = {name: BytesColumn(FIRST_BYTES) for name in layout.payloads}
+        room = BATCH_PACKETS * LONGEST + SLACK
+        self._addresses = {name: BytesColumn(room) for name in layout.addresses}
         self._validities: dict[tuple[int, int], pa.Buffer | None] = {}
-        self._records, self._packets = records, marks.packets
-        self._layers, self._traits, self._flags = marks.marks
-        self._marks = marks.marks
+        self._records = records
+        self._layers, self._traits, self._flags = records.batch
         self.filled = 0
         self.latest = 0
         """The largest timestamp so far."""
@@ -293,55 +227,36 @@ class PacketBatch:
     @property
     def room(self) -> int:
         """The number of packets it takes at once; 0 when it is full."""
-        if sum(column.bytes_held for column in self._payloads.values()) >= BATCH_PAYLOAD:
+        if sum(column.reserved for column in self._payloads.values()) >= BATCH_PAYLOAD:
             return 0
-        return min(BATCH_PACKETS - self.filled, self._records.capacity)
+        return min(BATCH_PACKETS - self.filled, RECORD_ROWS)
 
     def decode(self, window: Bytes, count: int, report: ReadReport) -> None:
         """Add the first `count` packets of the records, which lie in `window`."""
         first, last = self.filled, self.filled + count
+        layout, layers, table = self._layout, self._layers, self._table
         numbers, marks = self._records.numbers, self._records.marks
-        batch, packets, layout = self._marks, self._packets, self._layout
-        peel(window, numbers, marks, count, first, self._table, layout.link_rows)
-        odd = classify(window, numbers, marks, batch, count, first)
+        arrays = (window, numbers, marks, self._records.batch)
+        packets = self._records.odd_fields
+        peel(window, numbers, marks, count, first, table, layout.link_rows)
+        odd = classify(*arrays, count, first)
         if odd:
-            open_odd(window, numbers, marks, batch, packets, odd, first)
-        base = self._split.ordinal << FILE_SHIFT
-        extract(
-            window,
-            numbers,
-            marks,
-            batch,
-            packets,
-            odd,
-            base,
-            layout.fields,
-            self._table,
-            first,
-            last,
-        )
-        for address in self._addresses.values():
-            address.add(window, numbers[NETWORK], self._layers, first, last)
-        for name, payload in self._payloads.items():
-            at = self._table[self._rows[f"{PAYLOADS[name]}_at"]]
-            lengths = self._table[self._rows[f"{PAYLOADS[name]}_bytes"]]
-            payload.add(window, at, lengths, self._layers, first, last)
-        self._count_malformed(count, report)
+            open_odd(*arrays, packets, odd, first)
+        place = self._split.ordinal << base.FILE_SHIFT
+        extract(*arrays, packets, odd, place, layout.fields, table, first, last)
+        for name, column in self._addresses.items():
+            places = (window, numbers[NETWORK], *ADDRESSES[name])
+            append_addresses(*places, layers, first, last, column.ends, column.content)
+        for name, column in self._payloads.items():
+            at = table[self._rows[f"{PAYLOADS[name]}_at"]]
+            lengths = table[self._rows[f"{PAYLOADS[name]}_bytes"]]
+            layer = LAYER_OF[name]
+            column.reserve(int(lengths[first:last] @ (layers[first:last] & layer != 0)))
+            parts = (window, at, lengths, layers, layer)
+            append_payloads(*parts, first, last, column.ends, column.content)
+        self._records.count_malformed(count, self._split.path, report)
         self.latest = max(self.latest, int(numbers[TIMESTAMP, :count].max()))
         self.filled = last
-
-    def _count_malformed(self, count: int, report: ReadReport) -> None:
-        reasons = self._records.marks[REASON, :count]
-        if not np.count_nonzero(reasons):
-            return
-        numbers = np.bincount(reasons).tolist()
-        for code in range(FINE + 1, len(numbers)):
-            if numbers[code]:
-                report.malformed[REASONS[code]] += numbers[code]
-        if len(numbers) > UNSUPPORTED_LINK and numbers[UNSUPPORTED_LINK]:
-            first = np.flatnonzero(reasons == UNSUPPORTED_LINK)[0]
-            link = int(self._records.numbers[LINK, first])
-            report.name_file(self._split.path, f"{REASONS[UNSUPPORTED_LINK]} {link}")
 
     def finish(self) -> pa.RecordBatch:
         arrays = [self._array(name) for name in self._layout.names]

@@ -16,18 +16,9 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
+from terascope.connectors import file_bytes
 from terascope.connectors.base import Column, Connector, Edge, FileFault, Range, ReadReport, Split
-from terascope.connectors.file_bytes import (
-    NO_END,
-    ByteStream,
-    GzipStream,
-    PlainStream,
-    estimated_records,
-    filled_from,
-    opened_raw,
-    starts_as_gzip,
-    stream_of,
-)
+from terascope.connectors.file_bytes import ByteStream, GzipStream, PlainStream
 from terascope.connectors.packets.columns import BATCH_PACKETS, PacketBatch, PacketLayout
 from terascope.connectors.packets.fields import ALL_FIELDS
 from terascope.connectors.packets.memory import SlidingWindow
@@ -35,17 +26,9 @@ from terascope.connectors.packets.network import TABLE_FIELDS
 from terascope.connectors.packets.pcap import FILE_HEADER_BYTES, parse_header, starts_as_pcap
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SMALLEST_BLOCK
 from terascope.connectors.packets.planning import CutRule, cutting, plan
-from terascope.connectors.packets.records import SECOND, empty_marks, empty_records
-from terascope.connectors.packets.scan import (
-    Framing,
-    PcapFraming,
-    PcapngFraming,
-    RecordScan,
-    Section,
-    section_of,
-)
+from terascope.connectors.packets.records import SECOND, empty_records
+from terascope.connectors.packets.scan import PCAPNG_MAGIC, RecordScan, open_framing
 
-PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
 PCAPNG_ORDERS: Final = tuple(BYTE_ORDER.to_bytes(4, order) for order in ("big", "little"))
 """The byte orders that a section header may announce."""
 UNSETTLED: Final = 2_000_000_000
@@ -59,7 +42,7 @@ class PacketConnector(Connector):
 
     def columns(self, files: Sequence[Path], options: Mapping[str, str]) -> tuple[Column, ...]:
         """All packet fields, NULL where a packet has none."""
-        return tuple(Column(field.name, field.type) for field in ALL_FIELDS)
+        return ALL_FIELDS
 
     def ranges(
         self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
@@ -74,16 +57,16 @@ class PacketConnector(Connector):
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the split's packets of all layers, distinguished by `#layers`."""
         layout = PacketLayout(columns)
-        with opened_raw(split.path) as file:
+        with file_bytes.opened_raw(split.path) as file:
             start, fault = looked_at(file)
             if fault is not None:
                 report.blame(split.path, fault)
                 report.bytes_read += file.seek(0, 2)
                 return
-            framing, header = open_framing(start, section_of(dict(split.options)))
-            packed = starts_as_gzip(file)
+            framing, header = open_framing(start, split.options)
+            packed = file_bytes.starts_as_gzip(file)
             at = header if split.start == 0 else split.start
-            stop = NO_END if packed else split.end
+            stop = file_bytes.NO_END if packed else split.end
             stream: ByteStream = GzipStream(file) if packed else PlainStream(file, at)
             window = SlidingWindow(stream, 0 if packed else at, stop)
             scan = RecordScan(window, framing, at, stop, report)
@@ -92,11 +75,11 @@ class PacketConnector(Connector):
                 report.blame(split.path, FileFault.DAMAGED_GZIP)
 
     def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
-        with opened_raw(path) as file:
+        with file_bytes.opened_raw(path) as file:
             return looked_at(file)[1]
 
     def estimated_tuples(self, path: Path, size: int) -> float:
-        return estimated_records(path, size, record_length)
+        return file_bytes.estimated_records(path, size, record_length)
 
 
 class GeneratedTraffic(PacketConnector):
@@ -116,10 +99,9 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """Scan and decode by turns, window by window, and give a batch whenever one is full."""
     counted = 0
-    records = empty_records()
-    marks = empty_marks(BATCH_PACKETS, records.capacity, len(TABLE_FIELDS))
+    records = empty_records(BATCH_PACKETS, len(TABLE_FIELDS))
     while not scan.done:
-        batch = PacketBatch(split, layout, records, marks)
+        batch = PacketBatch(split, layout, records)
         while not scan.done and batch.room:
             found = scan.fill(records, batch.room)
             if found:
@@ -137,7 +119,7 @@ def batches(
 
 def parts(path: Path, cut: CutRule) -> Sequence[Range]:
     """The ranges of one file. A file that has not changed since it was cut is not walked again."""
-    with opened_raw(path) as file:
+    with file_bytes.opened_raw(path) as file:
         found = os.fstat(file.fileno())
     state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > UNSETTLED
@@ -151,29 +133,20 @@ def known_parts(path: Path, state: tuple[int, ...], cut: CutRule) -> Sequence[Ra
 
 
 def found_parts(path: Path, cut: CutRule) -> Sequence[Range]:
-    with opened_raw(path) as file:
+    with file_bytes.opened_raw(path) as file:
         start, fault = looked_at(file)
         size = file.seek(0, 2)
-        if fault is not None or starts_as_gzip(file):
+        if fault is not None or file_bytes.starts_as_gzip(file):
             return [Range(0, size)]
-        framing, at = open_framing(start, Section())
+        framing, at = open_framing(start)
         window = SlidingWindow(PlainStream(file, at), at, size)
-        return list(plan(window, framing, at, size, cut))
-
-
-def open_framing(start: bytes, section: Section) -> tuple[Framing, int]:
-    """The framing of the file's records, and the position of the first."""
-    if start.startswith(PCAPNG_MAGIC):
-        return PcapngFraming(section), 0
-    header = parse_header(start)
-    assert header is not None, "looked_at lets nothing else pass"
-    return PcapFraming(header), FILE_HEADER_BYTES
+        return plan(window, framing, at, size, cut).parts
 
 
 def first_bytes(file: BinaryIO) -> bytes:
     """The first 24 bytes of the unpacked file, or all it has."""
     room = bytearray(FILE_HEADER_BYTES)
-    return bytes(room[: filled_from(stream_of(file), memoryview(room))])
+    return bytes(room[: file_bytes.filled_from(file_bytes.stream_of(file), memoryview(room))])
 
 
 def is_damaged(packed: BinaryIO) -> bool:
@@ -199,7 +172,7 @@ def looked_at(file: BinaryIO) -> tuple[bytes, FileFault | None]:
         return start, None
     if not starts_as_capture(start):
         return start, FileFault.NOT_A_CAPTURE
-    if starts_as_gzip(file) and is_damaged(file):
+    if file_bytes.starts_as_gzip(file) and is_damaged(file):
         return start, FileFault.DAMAGED_GZIP
     return start, FileFault.CUT_HEADER if start else FileFault.EMPTY
 

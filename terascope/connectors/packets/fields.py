@@ -8,67 +8,34 @@ decoder (layer bits).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from terascope.connectors.base import Column
 from terascope.types import Type
 
 
-@dataclass(frozen=True)
-class PacketField:
-    name: str
-    type: Type
-    order: str | None = None
-    """`increasing` for the clocks; None when the field is not ordered."""
-    clock: str | None = None
-    """The unit, s or ns, when the field is wall-clock time."""
+def declared(text: str) -> tuple[Column, ...]:
+    """Fields, each by its name, its type and, of a clock, its unit. A clock is increasing."""
+    fields = (field.split() for field in text.split(","))
+    return tuple(Column(name, Type[type], *clock) for name, type, *clock in fields)
 
 
-LINK_FIELDS: Final = (
-    PacketField("time", Type.UINT, "increasing", "s"),
-    PacketField("timestamp", Type.ULLONG, "increasing", "ns"),
-    PacketField("interface", Type.STRING),
-    PacketField("caplen", Type.UINT),
-    PacketField("wirelen", Type.UINT),
-    PacketField("srcMAC", Type.STRING),
-    PacketField("destMAC", Type.STRING),
-    PacketField("ethertype", Type.UINT),
-    PacketField("vlan", Type.UINT),
+LINK_FIELDS: Final = declared(
+    "time UINT s, timestamp ULLONG ns, interface STRING, caplen UINT, wirelen UINT, srcMAC STRING,"
+    "destMAC STRING, ethertype UINT, vlan UINT"
 )
-NETWORK_FIELDS: Final = (
-    PacketField("ipversion", Type.UINT),
-    PacketField("srcIP", Type.IP),
-    PacketField("destIP", Type.IP),
-    PacketField("protocol", Type.UINT),
-    PacketField("len", Type.UINT),
-    PacketField("hdr_length", Type.UINT),
-    PacketField("tos", Type.UINT),
-    PacketField("ttl", Type.UINT),
-    PacketField("id", Type.UINT),
-    PacketField("offset", Type.UINT),
-    PacketField("more_fragments", Type.BOOL),
-    PacketField("data", Type.BINARY),
+NETWORK_FIELDS: Final = declared(
+    "ipversion UINT, srcIP IP, destIP IP, protocol UINT, len UINT, hdr_length UINT, tos UINT,"
+    "ttl UINT, id UINT, offset UINT, more_fragments BOOL, data BINARY"
 )
-PORT_FIELDS: Final = (
-    PacketField("srcPort", Type.UINT),
-    PacketField("destPort", Type.UINT),
+PORT_FIELDS: Final = declared("srcPort UINT, destPort UINT")
+TCP_FIELDS: Final = declared(
+    "flags UINT, FIN BOOL, SYN BOOL, RST BOOL, PSH BOOL, ACK BOOL, URG BOOL, sequence_number UINT,"
+    "ack_number UINT, window UINT, TCP_data BINARY"
 )
-TCP_FLAG_BITS: Final = {
-    flag: 1 << k for k, flag in enumerate(("FIN", "SYN", "RST", "PSH", "ACK", "URG"))
-}
-TCP_FIELDS: Final = (
-    PacketField("flags", Type.UINT),
-    *(PacketField(name, Type.BOOL) for name in TCP_FLAG_BITS),
-    PacketField("sequence_number", Type.UINT),
-    PacketField("ack_number", Type.UINT),
-    PacketField("window", Type.UINT),
-    PacketField("TCP_data", Type.BINARY),
-)
-UDP_FIELDS: Final = (PacketField("UDP_data", Type.BINARY),)
-ICMP_FIELDS: Final = (
-    PacketField("icmp_type", Type.UINT),
-    PacketField("icmp_code", Type.UINT),
-)
+TCP_FLAG_BITS: Final = {field.name: 1 << k for k, field in enumerate(TCP_FIELDS[1:7])}
+UDP_FIELDS: Final = declared("UDP_data BINARY")
+ICMP_FIELDS: Final = declared("icmp_type UINT, icmp_code UINT")
 ALL_FIELDS: Final = (
     *LINK_FIELDS,
     *NETWORK_FIELDS,
@@ -80,9 +47,9 @@ ALL_FIELDS: Final = (
 """Every field of every protocol; IP, IPV4, IPV6 and PKT have all of them, NULL where a packet has
 none."""
 
-FIELDS: Final[Mapping[str, PacketField]] = {field.name: field for field in ALL_FIELDS}
+FIELDS: Final[Mapping[str, Column]] = {field.name: field for field in ALL_FIELDS}
 
-PROTOCOLS: Final[Mapping[str, tuple[PacketField, ...]]] = {
+PROTOCOLS: Final[Mapping[str, tuple[Column, ...]]] = {
     "ETH": LINK_FIELDS,
     "PKT": ALL_FIELDS,
     "IP": ALL_FIELDS,

@@ -16,34 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.packets import records as lines
+from terascope.connectors.packets import records, regular
 from terascope.connectors.packets.fields import ETH, ICMP, IP, TCP, UDP
-from terascope.connectors.packets.records import (
-    BAD_IHL,
-    BAD_TCP,
-    BAD_TOTAL,
-    BAD_UDP,
-    BAD_VERSION,
-    CUT_EXTENSION,
-    CUT_ICMP,
-    CUT_IPV4,
-    CUT_IPV6,
-    CUT_TCP,
-    CUT_UDP,
-    FINE,
-    LONG_IPV4,
-    LONG_IPV6,
-)
-from terascope.connectors.packets.regular import (
-    FOUR,
-    HAS_IDENT,
-    HAS_PORTS,
-    IN_FRAGMENTS,
-    IS_IPV4,
-    IS_IPV6,
-    SIX,
-    WITH_TCP,
-)
 from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32, load32_network
 from terascope.machine_code import compiled
 
@@ -72,12 +46,12 @@ def open_ipv4(
 ) -> tuple[int, int, int, int, bool]:
     """(layers, reason, payload, its end, whether a transport header starts there)."""
     if end > at and buffer[at] >> 4 != 4:
-        return ETH, BAD_VERSION, at, at, False
+        return ETH, records.BAD_VERSION, at, at, False
     if end - at < 20:
-        return ETH, CUT_IPV4, at, at, False
+        return ETH, records.CUT_IPV4, at, at, False
     header = (load8(buffer, at) & 15) * 4
     if header < 20:
-        return ETH, BAD_IHL, at, at, False
+        return ETH, records.BAD_IHL, at, at, False
     total = load16(buffer, at + 2)
     fragment = load16(buffer, at + 6)
     packet[VERSION] = 4
@@ -90,13 +64,13 @@ def open_ipv4(
     packet[OFFSET] = fragment & 0x1FFF
     packet[MORE_FRAGMENTS] = (fragment >> 13) & 1
     if end - at < header:
-        return IS_IPV4, CUT_IPV4, end, end, False
+        return regular.IS_IPV4, records.CUT_IPV4, end, end, False
     if 0 < total < header:
-        return IS_IPV4, BAD_TOTAL, at + header, at + header, False
+        return regular.IS_IPV4, records.BAD_TOTAL, at + header, at + header, False
     # Total length 0: the network card was to cut the datagram (offload); all of the frame is its.
     stop = at + total if total > 0 else end
-    why = LONG_IPV4 if stop > wire_end else FINE
-    return IS_IPV4, why, at + header, min(stop, end), fragment & 0x1FFF == 0
+    why = records.LONG_IPV4 if stop > wire_end else records.FINE
+    return regular.IS_IPV4, why, at + header, min(stop, end), fragment & 0x1FFF == 0
 
 
 @compiled
@@ -121,9 +95,9 @@ def open_ipv6(
 ) -> tuple[int, int, int, int, bool]:
     """(layers, reason, payload, its end, whether a transport header starts there)."""
     if end > at and buffer[at] >> 4 != 6:
-        return ETH, BAD_VERSION, at, at, False
+        return ETH, records.BAD_VERSION, at, at, False
     if end - at < 40:
-        return ETH, CUT_IPV6, at, at, False
+        return ETH, records.CUT_IPV6, at, at, False
     length = load16(buffer, at + 4)
     following = load8(buffer, at + 6)
     packet[VERSION] = 6
@@ -143,7 +117,7 @@ def open_ipv6(
         unbounded = length == 0 and following != 59 and wire_end - cursor > LARGEST_PADDING
     stop = end if unbounded else cursor + length
     packet[LENGTH] = 40 + length
-    why = LONG_IPV6 if stop > wire_end else FINE
+    why = records.LONG_IPV6 if stop > wire_end else records.FINE
     stop = min(stop, end)
     whole = True
     while whole:
@@ -152,20 +126,13 @@ def open_ipv6(
             size = 8
         elif following == 51:
             size = 8 if stop - cursor < 2 else (load8(buffer, cursor + 1) + 2) * 4
-        elif (
-            following == 0
-            or following == 43
-            or following == 60
-            or following == 135
-            or following == 139
-            or following == 140
-        ):
+        elif following in (0, 43, 60, 135, 139, 140):
             size = 8 if stop - cursor < 2 else (load8(buffer, cursor + 1) + 1) * 8
         if size == 0:
             break
         if stop - cursor < size:
-            if why == FINE:
-                why = CUT_EXTENSION
+            if why == records.FINE:
+                why = records.CUT_EXTENSION
             whole = False
             break
         if following == 44:
@@ -178,7 +145,7 @@ def open_ipv6(
         cursor += size
     packet[PROTOCOL] = following
     packet[HEADER] = cursor - at
-    return IS_IPV6, why, cursor, stop, whole
+    return regular.IS_IPV6, why, cursor, stop, whole
 
 
 @compiled
@@ -190,7 +157,7 @@ def open_transport(buffer: Bytes, at: int, end: int, cut: bool, packet: Ints) ->
     size = end - at
     if protocol == 6:
         if size < 20:
-            return 0, CUT_TCP
+            return 0, records.CUT_TCP
         header = (load8(buffer, at + 12) >> 4) * 4
         packet[SOURCE_PORT] = load16(buffer, at)
         packet[DESTINATION_PORT] = load16(buffer, at + 2)
@@ -202,11 +169,11 @@ def open_transport(buffer: Bytes, at: int, end: int, cut: bool, packet: Ints) ->
         packet[SEGMENT_BYTES] = max(size - header, 0)
         if header < 20 or (header > size and not cut):
             packet[SEGMENT_BYTES] = 0
-            return TCP, BAD_TCP
-        return TCP, FINE
+            return TCP, records.BAD_TCP
+        return TCP, records.FINE
     if protocol == 17:
         if size < 8:
-            return 0, CUT_UDP
+            return 0, records.CUT_UDP
         length = load16(buffer, at + 4)
         packet[SOURCE_PORT] = load16(buffer, at)
         packet[DESTINATION_PORT] = load16(buffer, at + 2)
@@ -214,18 +181,18 @@ def open_transport(buffer: Bytes, at: int, end: int, cut: bool, packet: Ints) ->
         # Length 0 is right in a jumbogram, and where the network card was to fill it in.
         packet[SEGMENT_BYTES] = size - 8 if length == 0 else max(min(length, size) - 8, 0)
         if 0 < length < 8 or (length > size and not cut):
-            return UDP, BAD_UDP
-        return UDP, FINE
+            return UDP, records.BAD_UDP
+        return UDP, records.FINE
     if protocol == 1 or protocol == 58:
         if size < 4:
-            return 0, CUT_ICMP
+            return 0, records.CUT_ICMP
         packet[ICMP_TYPE] = buffer[at]
         packet[ICMP_CODE] = buffer[at + 1]
-        return ICMP, FINE
+        return ICMP, records.FINE
     if (protocol == 132 or protocol == 33 or protocol == 136) and size >= 4:
         packet[SOURCE_PORT] = load16(buffer, at)  # SCTP, DCCP and UDP-Lite have ports as well
         packet[DESTINATION_PORT] = load16(buffer, at + 2)
-    return 0, FINE
+    return 0, records.FINE
 
 
 @compiled
@@ -241,10 +208,10 @@ def open_odd(
     """Read the packets that the first `count` entries of `odd` name: their fields into the lines of
     `packets`, their layers, traits and TCP flags from row `first` on, and their reasons.
     """
-    data, caplen, wirelen = numbers[lines.DATA], numbers[lines.CAPLEN], numbers[lines.WIRELEN]
-    network, odd = numbers[lines.NETWORK], numbers[lines.ODD]
-    version, reason = marks[lines.VERSION], marks[lines.REASON]
-    layers, traits, flags = batch[lines.LAYERS], batch[lines.TRAITS], batch[lines.FLAGS]
+    data, caplen, wirelen = numbers[records.DATA], numbers[records.CAPLEN], numbers[records.WIRELEN]
+    network, odd = numbers[records.NETWORK], numbers[records.ODD]
+    version, reason = marks[records.VERSION], marks[records.REASON]
+    layers, traits, flags = batch[records.LAYERS], batch[records.TRAITS], batch[records.FLAGS]
     for k in range(count):
         i = odd[k]
         packet = packets[k]
@@ -254,7 +221,7 @@ def open_odd(
         end = data[i] + caplen[i]
         wire_end = data[i] + max(wirelen[i], caplen[i])
         found = ETH
-        why = FINE
+        why = records.FINE
         payload = stop = at
         transport = False
         if version[i] == 4:
@@ -265,19 +232,19 @@ def open_odd(
             packet[DATA_AT] = payload
             packet[DATA_BYTES] = max(stop - payload, 0)
         if transport:
-            cut = wirelen[i] > caplen[i] or packet[MORE_FRAGMENTS] == 1 or why != FINE
+            cut = wirelen[i] > caplen[i] or packet[MORE_FRAGMENTS] == 1 or why != records.FINE
             layer, failure = open_transport(buffer, payload, stop, cut, packet)
             found |= layer
-            if why == FINE:
+            if why == records.FINE:
                 why = failure
         layers[first + i] = found
         traits[first + i] = (
-            (HAS_PORTS if packet[SOURCE_PORT] >= 0 else 0)
-            | (HAS_IDENT if packet[IDENT] >= 0 else 0)
-            | (IN_FRAGMENTS if packet[MORE_FRAGMENTS] == 1 else 0)
+            (regular.HAS_PORTS if packet[SOURCE_PORT] >= 0 else 0)
+            | (regular.HAS_IDENT if packet[IDENT] >= 0 else 0)
+            | (regular.IN_FRAGMENTS if packet[MORE_FRAGMENTS] == 1 else 0)
         )
         flags[first + i] = packet[FLAGS] & 0xFF
-        if reason[i] == FINE:
+        if reason[i] == records.FINE:
             reason[i] = why
 
 
@@ -287,24 +254,25 @@ TIMESTAMP, TIME, CAPLEN, WIRELEN, POSITION, LAYERS = range(
     len(TABLE_FIELDS), len(TABLE_FIELDS) + len(RECORD_FIELDS)
 )
 RECORD_LINES: Final = np.array(
-    [lines.TIMESTAMP, lines.TIMESTAMP, lines.CAPLEN, lines.WIRELEN, lines.OFFSET], np.int64
+    [records.TIMESTAMP, records.TIMESTAMP, records.CAPLEN, records.WIRELEN, records.OFFSET],
+    np.int64,
 )
 """The line of `Records.numbers` that a record field is made of."""
-REGULAR: Final = FOUR | SIX
+REGULAR: Final = regular.FOUR | regular.SIX
 PLACES: Final = np.zeros((len(TABLE_FIELDS), 7), np.int64)
 """For each field of a regular packet: whether it is in the transport header, the word that has it
 in a packet of IPv4 and of IPv6, how far it is from the end of that word, its bits, the number to
 add for IPv6, and the kinds of packets that have it."""
 PLACES[LENGTH] = 0, 2, 4, 16, 0xFFFF, 40, REGULAR
 PLACES[TTL] = 0, 8, 7, 24, 0xFF, 0, REGULAR
-PLACES[IDENT] = 0, 4, 4, 16, 0xFFFF, 0, FOUR
+PLACES[IDENT] = 0, 4, 4, 16, 0xFFFF, 0, regular.FOUR
 PLACES[OFFSET] = PLACES[MORE_FRAGMENTS] = 0, 0, 0, 0, 0, 0, REGULAR
 PLACES[SOURCE_PORT] = 1, 0, 0, 16, 0xFFFF, 0, REGULAR
 PLACES[DESTINATION_PORT] = 1, 2, 2, 16, 0xFFFF, 0, REGULAR
-PLACES[FLAGS] = 1, 13, 13, 24, 0xFF, 0, WITH_TCP
-PLACES[SEQUENCE] = 1, 4, 4, 0, 0xFFFFFFFF, 0, WITH_TCP
-PLACES[ACKNOWLEDGED] = 1, 8, 8, 0, 0xFFFFFFFF, 0, WITH_TCP
-PLACES[WINDOW] = 1, 14, 14, 16, 0xFFFF, 0, WITH_TCP
+PLACES[FLAGS] = 1, 13, 13, 24, 0xFF, 0, regular.WITH_TCP
+PLACES[SEQUENCE] = 1, 4, 4, 0, 0xFFFFFFFF, 0, regular.WITH_TCP
+PLACES[ACKNOWLEDGED] = 1, 8, 8, 0, 0xFFFFFFFF, 0, regular.WITH_TCP
+PLACES[WINDOW] = 1, 14, 14, 16, 0xFFFF, 0, regular.WITH_TCP
 
 
 @compiled
@@ -327,7 +295,7 @@ def header_field(buffer: Bytes, headers: Ints, kinds: Bytes, place: Ints, out: I
     for i in range(len(out)):
         four = load32_network(buffer, headers[i] + in_four) >> shift
         six = load32_network(buffer, headers[i] + in_six) >> shift
-        value = four & bits if kinds[i] & FOUR else (six & bits) + more
+        value = four & bits if kinds[i] & regular.FOUR else (six & bits) + more
         out[i] = value if kinds[i] & kind else -1
 
 
@@ -343,7 +311,7 @@ def payload_field(
             out[i] = -1
             continue
         if field == SEGMENT_AT or field == SEGMENT_BYTES:
-            if kinds[i] & WITH_TCP:
+            if kinds[i] & regular.WITH_TCP:
                 header = (load8(buffer, transport[i] + 12) >> 4) * 4
             else:
                 header = 8
@@ -366,7 +334,7 @@ def record_field(numbers: Ints, layers: Bytes, base: int, field: int, out: Ints)
     held = numbers[RECORD_LINES[field - TIMESTAMP]]
     if field == TIME:
         for i in range(len(out)):
-            out[i] = held[i] // lines.SECOND
+            out[i] = held[i] // records.SECOND
         return
     start = base if field == POSITION else 0
     for i in range(len(out)):
@@ -388,9 +356,9 @@ def extract(
     last: int,
 ) -> None:
     """Fill places first..last of the rows of `table`, row k with field `fields[k]`."""
-    network, transport = numbers[lines.NETWORK], numbers[lines.TRANSPORT]
-    stops, odd = numbers[lines.STOP], numbers[lines.ODD]
-    kinds, layers = marks[lines.KIND], batch[lines.LAYERS]
+    network, transport = numbers[records.NETWORK], numbers[records.TRANSPORT]
+    stops, odd = numbers[records.STOP], numbers[records.ODD]
+    kinds, layers = marks[records.KIND], batch[records.LAYERS]
     for row in range(len(fields)):
         field = fields[row]
         out = table[row, first:last]
@@ -403,12 +371,12 @@ def extract(
         elif field == TOS:
             for i in range(len(out)):
                 start = load16(buffer, network[i])
-                value = start & 0xFF if kinds[i] & FOUR else (start >> 4) & 0xFF
+                value = start & 0xFF if kinds[i] & regular.FOUR else (start >> 4) & 0xFF
                 out[i] = value if kinds[i] else -1
         elif field == VERSION:
-            by_kind(kinds, FOUR, 4, 6, out)
+            by_kind(kinds, regular.FOUR, 4, 6, out)
         elif field == PROTOCOL:
-            by_kind(kinds, WITH_TCP, 6, 17, out)
+            by_kind(kinds, regular.WITH_TCP, 6, 17, out)
         elif field >= DATA_AT:
             payload_field(buffer, transport, stops, kinds, field, out)
         else:

@@ -17,16 +17,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from terascope.connectors.packets import records as lines
-from terascope.connectors.packets.records import (
-    DAMAGED,
-    END,
-    FINE,
-    FULL,
-    MORE,
-    STOPPED,
-    TRUNCATED,
-)
+from terascope.connectors.packets import records
 from terascope.connectors.packets.words import Bytes, Ints, load32
 from terascope.machine_code import compiled
 
@@ -58,7 +49,7 @@ class PcapHeader(NamedTuple):
 
     big: bool
     record_bytes: int
-    """Of the header of a record."""
+    """Bytes of the header of a record."""
     parts: int
     snap: int
     longest: int
@@ -128,25 +119,25 @@ def starts_chain(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
             break
         if at + file.record_bytes > size:
             if not final:
-                return MORE
+                return records.MORE
             enough = CUT_CHAIN
             break
         if not plausible(buffer, at, file):
-            return DAMAGED
+            return records.DAMAGED
         now = load32(buffer, at, file.big)
         caplen = load32(buffer, at + 8, file.big)
         if caplen == 0 or (second >= 0 and abs(now - second) > LONGEST_GAP):
-            return DAMAGED
+            return records.DAMAGED
         if at + file.record_bytes + caplen > size:
             if not final:
-                return MORE
+                return records.MORE
             enough = CUT_CHAIN
             break
         echoes += load32(buffer, at + 4, file.big) == caplen
         second = now
         at += file.record_bytes + caplen
         whole += 1
-    return RECORD if whole >= enough and 2 * echoes < whole else DAMAGED
+    return RECORD if whole >= enough and 2 * echoes < whole else records.DAMAGED
 
 
 @compiled
@@ -160,11 +151,11 @@ def find_chain(
         if at + file.record_bytes > len(buffer):
             if final:
                 break
-            return MORE, at
+            return records.MORE, at
         verdict = starts_chain(buffer, at, final, file)
-        if verdict != DAMAGED:
+        if verdict != records.DAMAGED:
             return verdict, at
-    return DAMAGED, stop
+    return records.DAMAGED, stop
 
 
 @compiled
@@ -173,15 +164,15 @@ def judge(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
     size, header = len(buffer), file.record_bytes
     if at + header > size:
         if not final:
-            return MORE
-        return END if at == size else TRUNCATED
+            return records.MORE
+        return records.END if at == size else records.TRUNCATED
     if not possible(buffer, at, file):
-        return DAMAGED
+        return records.DAMAGED
     following = at + header + load32(buffer, at + 8, file.big)
     if following > size and not final:
-        return MORE
+        return records.MORE
     if plausible(buffer, at, file):
-        return RECORD if following <= size else TRUNCATED
+        return RECORD if following <= size else records.TRUNCATED
     # An odd header is still a record when what follows it can be records; a wrong length leads
     # astray.
     after = following
@@ -190,7 +181,7 @@ def judge(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
             break
         if after + header > size:
             if not final:
-                return MORE
+                return records.MORE
             after = -1
             break
         if not possible(buffer, after, file):
@@ -201,10 +192,10 @@ def judge(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
         return RECORD
     verdict, _ = find_chain(buffer, at + 1, min(following, size), final, file)
     if verdict == RECORD:
-        return DAMAGED
-    if verdict == MORE:
-        return MORE
-    return RECORD if following <= size else TRUNCATED
+        return records.DAMAGED
+    if verdict == records.MORE:
+        return records.MORE
+    return RECORD if following <= size else records.TRUNCATED
 
 
 @compiled
@@ -225,16 +216,16 @@ def walk_pcap(
     big, header, parts = file.big, file.record_bytes, file.parts
     nanoseconds = 1_000_000_000 // parts
     size = len(buffer)
-    offset, data, link = numbers[lines.OFFSET], numbers[lines.DATA], numbers[lines.LINK]
-    caplen, wirelen = numbers[lines.CAPLEN], numbers[lines.WIRELEN]
-    timestamp, reason = numbers[lines.TIMESTAMP], marks[lines.REASON]
+    offset, data, link = numbers[records.OFFSET], numbers[records.DATA], numbers[records.LINK]
+    caplen, wirelen = numbers[records.CAPLEN], numbers[records.WIRELEN]
+    timestamp, reason = numbers[records.TIMESTAMP], marks[records.REASON]
     filled = 0
     untimed = 0
     while True:
         if base + at >= stop:
-            return STOPPED, at, filled, untimed
+            return records.STOPPED, at, filled, untimed
         if filled == most:
-            return FULL, at, filled, untimed
+            return records.FULL, at, filled, untimed
         second = load32(buffer, at, big)
         fraction = load32(buffer, at + 4, big)
         captured = load32(buffer, at + 8, big)
@@ -263,6 +254,6 @@ def walk_pcap(
         wirelen[filled] = wire
         timestamp[filled] = second * 1_000_000_000 + fraction * nanoseconds
         link[filled] = file.link
-        reason[filled] = FINE
+        reason[filled] = records.FINE
         filled += 1
         at = following

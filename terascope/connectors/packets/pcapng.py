@@ -15,18 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.connectors.packets import records as lines
-from terascope.connectors.packets.records import (
-    DAMAGED,
-    DESCRIBES,
-    END,
-    FINE,
-    FULL,
-    MORE,
-    NO_INTERFACE,
-    STOPPED,
-    TRUNCATED,
-)
+from terascope.connectors.packets import records
 from terascope.connectors.packets.words import Bytes, Ints, load8, load16, load32
 from terascope.machine_code import compiled
 
@@ -44,6 +33,8 @@ CHAIN: Final = 3
 BLOCK: Final = -1
 LAST_SECOND: Final = 9_223_372_035
 """Seconds whose nanoseconds still fit a signed 64-bit integer."""
+POWERS: Final = np.array([10**k for k in range(20)], np.uint64)
+"""Powers of ten."""
 
 
 @compiled
@@ -74,23 +65,16 @@ def nanoseconds(high: int, low: int, resolution: int, shift: int) -> int:
         else:
             part = (lower * 1_000_000_000) >> power
     else:
-        unit = np.uint64(1)
-        for _ in range(min(power, 19)):
-            unit *= np.uint64(10)
-        whole = ticks // unit if power <= 19 else np.uint64(0)
-        if whole > np.uint64(LAST_SECOND):
+        if power > 28:
+            ticks = np.uint64(0)
+        elif power > 9:
+            ticks //= POWERS[power - 9]
+        elif ticks // POWERS[power] > np.uint64(LAST_SECOND):
             return -1
-        seconds = np.int64(whole)
-        fraction = ticks - whole * unit
-        if power <= 9:
-            part = np.int64(fraction) * np.int64(1_000_000_000 // unit)
-        elif power <= 28:
-            divisor = np.uint64(1)
-            for _ in range(power - 9):
-                divisor *= np.uint64(10)
-            part = np.int64(fraction // divisor)
         else:
-            part = np.int64(0)
+            ticks *= POWERS[9 - power]
+        seconds = np.int64(ticks // POWERS[9])
+        part = np.int64(ticks % POWERS[9])
     if seconds < 0 or seconds > LAST_SECOND or abs(shift) > LAST_SECOND:
         return -1
     seconds += shift
@@ -115,27 +99,27 @@ def judge_block(buffer: Bytes, at: int, final: bool, big: bool, longest: int) ->
     size = len(buffer)
     if at + SMALLEST_BLOCK > size:
         if not final:
-            return MORE
-        return END if at == size else TRUNCATED
+            return records.MORE
+        return records.END if at == size else records.TRUNCATED
     kind = load32(buffer, at, big)
     if kind == SECTION_BLOCK:
         order = order_of(buffer, at)
         if order < 0:
-            return DAMAGED
+            return records.DAMAGED
         big = order == 1
     total = load32(buffer, at + 4, big)
     if total < SMALLEST_BLOCK or total % 4 != 0 or total > longest:
-        return DAMAGED
+        return records.DAMAGED
     if kind == ENHANCED_BLOCK and at + 24 <= size:
         stated = 32 + load32(buffer, at + 20, big)
         # Options are short: a block much longer than its packet has a broken length, not a broken
         # end.
         if total > stated + 65_536 + 3:
-            return DAMAGED
+            return records.DAMAGED
     if at + total > size:
-        return TRUNCATED if final else MORE
+        return records.TRUNCATED if final else records.MORE
     if load32(buffer, at + total - 4, big) != total:
-        return DAMAGED
+        return records.DAMAGED
     return BLOCK
 
 
@@ -147,7 +131,7 @@ def find_blocks(buffer: Bytes, start: int, final: bool, big: bool) -> tuple[int,
     size = len(buffer)
     for candidate in range(start, size):
         if candidate + SMALLEST_BLOCK > size:
-            return (DAMAGED, size) if final else (MORE, candidate)
+            return (records.DAMAGED, size) if final else (records.MORE, candidate)
         at = candidate
         order = big
         blocks = 0
@@ -162,15 +146,15 @@ def find_blocks(buffer: Bytes, start: int, final: bool, big: bool) -> tuple[int,
             if kind == SECTION_BLOCK:
                 order = order_of(buffer, at) == 1
             elif kind == 0 or (kind > 12 and kind != 0xBAD and kind != 0x40000BAD):
-                verdict = DAMAGED
+                verdict = records.DAMAGED
                 break
             at += load32(buffer, at + 4, order)
             blocks += 1
-        if verdict == TRUNCATED and blocks >= CHAIN - 1:
+        if verdict == records.TRUNCATED and blocks >= CHAIN - 1:
             verdict = BLOCK
-        if verdict == BLOCK or verdict == MORE:
+        if verdict == BLOCK or verdict == records.MORE:
             return verdict, candidate
-    return (DAMAGED, size) if final else (MORE, size)
+    return (records.DAMAGED, size) if final else (records.MORE, size)
 
 
 @compiled
@@ -192,22 +176,22 @@ def walk_pcapng(
     time, blocks that lie about a packet, packets whose time is out of range). `interfaces` has a
     line for each interface of the section: link type, snap length, resolution and shift of times.
     """
-    offset, data, link = numbers[lines.OFFSET], numbers[lines.DATA], numbers[lines.LINK]
-    caplen, wirelen = numbers[lines.CAPLEN], numbers[lines.WIRELEN]
-    timestamp, reason = numbers[lines.TIMESTAMP], marks[lines.REASON]
+    offset, data, link = numbers[records.OFFSET], numbers[records.DATA], numbers[records.LINK]
+    caplen, wirelen = numbers[records.CAPLEN], numbers[records.WIRELEN]
+    timestamp, reason = numbers[records.TIMESTAMP], marks[records.REASON]
     lies = 0
     untimed = 0
     while True:
         if base + at >= stop:
-            return STOPPED, at, filled, latest, lies, untimed
+            return records.STOPPED, at, filled, latest, lies, untimed
         if filled == most:
-            return FULL, at, filled, latest, lies, untimed
+            return records.FULL, at, filled, latest, lies, untimed
         verdict = judge_block(buffer, at, final, big, LONGEST_BLOCK)
         if verdict != BLOCK:
             return verdict, at, filled, latest, lies, untimed
         kind = load32(buffer, at, big)
         if kind == SECTION_BLOCK or kind == INTERFACE_BLOCK:
-            return DESCRIBES, at, filled, latest, lies, untimed
+            return records.DESCRIBES, at, filled, latest, lies, untimed
         total = load32(buffer, at + 4, big)
         if kind != ENHANCED_BLOCK and kind != SIMPLE_BLOCK and kind != OBSOLETE_BLOCK:
             at += total
@@ -238,7 +222,7 @@ def walk_pcapng(
             lies += 1
             at += total
             continue
-        why = FINE
+        why = records.FINE
         resolution = 6
         shift = 0
         if number < len(interfaces):
@@ -247,7 +231,7 @@ def walk_pcapng(
             shift = int(interfaces[number, 3])
         else:
             link[filled] = -1
-            why = NO_INTERFACE
+            why = records.NO_INTERFACE
         if kind != SIMPLE_BLOCK:
             high = load32(buffer, at + 12, big)
             low = load32(buffer, at + 16, big)

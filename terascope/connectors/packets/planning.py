@@ -13,18 +13,19 @@ of what reading costs, and sees every time on its way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from terascope.connectors.base import Bounds, Edge, Range, ReadReport
+from terascope.connectors.base import TICK_NS, Bounds, Edge, Options, Range, ReadReport
 from terascope.connectors.file_bytes import NO_END
 from terascope.connectors.packets.memory import SlidingWindow
-from terascope.connectors.packets.records import OFFSET, SECOND, TIMESTAMP, empty_records
+from terascope.connectors.packets.records import OFFSET, RECORD_ROWS, TIMESTAMP, empty_records
 from terascope.connectors.packets.scan import Framing, RecordScan
 from terascope.connectors.packets.words import Ints
 from terascope.machine_code import compiled
 
 NO_STEP: Final = 0
+STUCK: Final = 2
+"""Steps of a scan without movement that show that it needs more bytes."""
 LARGEST: Final = (1 << 63) - 1
 
 
@@ -41,10 +42,9 @@ class TimedPart(NamedTuple):
         return self.largest < 0
 
 
-@dataclass(frozen=True)
-class CutRule:
-    """When to cut: at a change of epoch when `least` bytes lie between it and the last such cut,
-    anywhere when a part has `most`.
+class CutRule(NamedTuple):
+    """The rule for cutting: at a change of epoch when `least` bytes lie between it and the last
+    such cut, anywhere when a part has `most`. Kernels take it as it is.
     """
 
     least: int
@@ -55,30 +55,22 @@ class CutRule:
 
 @compiled
 def next_cut(
-    offset: Ints,
-    timestamp: Ints,
-    first: int,
-    count: int,
-    start: int,
-    since: int,
-    smallest: int,
-    largest: int,
-    least: int,
-    most: int,
-    step: int,
+    offsets: Ints, times: Ints, first: int, part: TimedPart, since: int, cut: CutRule
 ) -> tuple[int, int, int]:
-    """The first of rows first..count to begin a new part, or `count`; and the smallest and largest
-    time of the part that began at offset `start`, with the rows before that one. `since`: where
-    the last change of epoch was cut.
+    """The first row from `first` on to begin a new part, or the number of rows; and the smallest
+    and largest time of the last part, `part`, with the rows before that one. `since`: where the
+    last change of epoch was cut.
     """
+    start, _, smallest, largest = part
+    least, most, step = cut
     epoch_end = LARGEST
     if step != NO_STEP and largest >= 0:
         epoch_end = largest - largest % step
         epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
-    for i in range(first, count):
-        now = timestamp[i]
-        whole = offset[i] - since >= least and now >= epoch_end
-        if largest >= 0 and (offset[i] - start >= most or whole):
+    for i in range(first, len(times)):
+        now = times[i]
+        whole = offsets[i] - since >= least and now >= epoch_end
+        if largest >= 0 and (offsets[i] - start >= most or whole):
             return i, smallest, largest
         smallest = min(smallest, now)
         if now > largest:
@@ -86,45 +78,40 @@ def next_cut(
             if step != NO_STEP and (now >= epoch_end or epoch_end == LARGEST):
                 epoch_end = now - now % step
                 epoch_end = epoch_end + step if epoch_end <= LARGEST - step else LARGEST
-    return count, smallest, largest
+    return len(times), smallest, largest
 
 
-@dataclass
 class Cutter:
-    """Cuts the records of one file; `start` is where the part begins that is not cut off yet."""
+    """Cuts the records of one file, from `start` on."""
 
-    cut: CutRule
-    start: int
-    _since: int = field(init=False)
-    """The position of the last cut at a change of epoch."""
-    _smallest: int = field(default=LARGEST, init=False)
-    _largest: int = field(default=-1, init=False)
-
-    def __post_init__(self) -> None:
-        self._since = self.start
+    def __init__(self, cut: CutRule, start: int) -> None:
+        self._cut = cut
+        self._since = start
+        """The position of the last cut at a change of epoch."""
+        self._part = TimedPart(start, start, LARGEST, -1)
+        """The part that is not cut off yet."""
 
     def parts(self, offsets: Ints, times: Ints) -> Iterator[tuple[int, TimedPart]]:
         """The parts that end among these records, each with the row that begins the next one."""
-        row, cut = 0, self.cut
+        row, step = 0, self._cut.step
         while row < len(times):
-            row, self._smallest, self._largest = next_cut(
-                offsets, times, row, len(times), self.start, self._since,
-                self._smallest, self._largest, cut.least, cut.most, cut.step,
-            )  # fmt: skip
+            found = next_cut(offsets, times, row, self._part, self._since, self._cut)
+            row, smallest, largest = found
+            self._part = self._part._replace(smallest=smallest, largest=largest)
             if row == len(times):
                 return
             part = self.last(int(offsets[row]))
-            if cut.step != NO_STEP and int(times[row]) // cut.step > part.largest // cut.step:
+            if step != NO_STEP and int(times[row]) // step > part.largest // step:
                 self._since = part.end
-            self.start, self._smallest, self._largest = part.end, LARGEST, -1
+            self._part = TimedPart(part.end, part.end, LARGEST, -1)
             yield row, part
 
     def last(self, end: int) -> TimedPart:
         """The part that is not cut off yet, up to `end`."""
-        return TimedPart(self.start, end, self._smallest, self._largest)
+        return self._part._replace(end=end)
 
 
-NANOSECONDS: Final = {"time": SECOND, "timestamp": 1}
+NANOSECONDS: Final = {"time": TICK_NS["s"], "timestamp": TICK_NS["ns"]}
 """The clocks of packets, by the length of their ticks."""
 
 
@@ -141,6 +128,17 @@ def cutting(
     return CutRule(target // 2, target + target // 2, step)
 
 
+class Planned(NamedTuple):
+    """The parts of a file up to its last complete record, and how to go on behind it."""
+
+    parts: list[Range]
+    end: int
+    carried: Options
+    """The options for a reader that starts at `end`."""
+    is_complete: bool
+    """Whether no incomplete record stands at `end`."""
+
+
 def plan(
     window: SlidingWindow,
     framing: Framing,
@@ -148,25 +146,34 @@ def plan(
     size: int,
     cut: CutRule,
     start: int = 0,
-    options: tuple[tuple[str, str], ...] = (),
-    stop: int = NO_END,
-) -> Iterator[Range]:
+    options: Options = (),
+) -> Planned:
     """The parts of a file of `size` bytes whose first record stands at `at`. A file that grows is
-    planned from `start` on, where a reader must know `options`, and up to `stop`.
+    planned from `start` on, where a reader must know `options`; while its window is open-ended, an
+    incomplete record at its end belongs to no part.
     """
     records = empty_records()
-    scan = RecordScan(window, framing, at, stop, ReadReport())
+    scan = RecordScan(window, framing, at, NO_END, ReadReport())
     cutter = Cutter(cut, start)
-    while not scan.done:
-        latest = framing.latest
-        count = scan.fill(records, records.capacity)
+    parts: list[Range] = []
+    end, carried, stuck = start, options, 0
+    while not scan.done and stuck < STUCK:
+        before, latest = scan.position, framing.latest
+        count = scan.fill(records, RECORD_ROWS)
         offsets = records.numbers[OFFSET, :count]
         times = records.numbers[TIMESTAMP, :count]
         for row, part in cutter.parts(offsets, times):
-            yield Range(part.start, part.end, options, bounds(part))
+            parts.append(Range(part.start, part.end, options, bounds(part)))
             options = framing.carried(int(times[row - 1]) if row else latest)
-    last = cutter.last(size)
-    yield Range(last.start, last.end, options, bounds(last))
+        if count:
+            end, carried = scan.position, framing.carried(framing.latest)
+        is_stuck = window.is_dry and not window.final and scan.position == before
+        stuck = stuck + 1 if is_stuck else 0
+    is_complete = scan.position >= size and not scan.is_lost
+    end = size if scan.done else end
+    last = cutter.last(end)
+    parts.append(Range(last.start, last.end, options, bounds(last)))
+    return Planned(parts, end, carried, is_complete)
 
 
 def bounds(part: TimedPart) -> Bounds:

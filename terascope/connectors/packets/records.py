@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from terascope.connectors.base import ReadReport
 from terascope.connectors.packets.memory import RECYCLER
 from terascope.connectors.packets.words import Bytes, Ints
 
@@ -69,7 +70,7 @@ REASON, VERSION, KIND = range(3)
 (0 without one), and the kind of a regular packet (`regular`).
 """
 LAYERS, TRAITS, FLAGS = range(3)
-"""The lines of `BatchMarks.marks`: the bits that decide which columns are NULL, and TCP flags."""
+"""The lines of `Records.batch`: the bits that decide which columns are NULL, and TCP flags."""
 
 
 @dataclass(frozen=True)
@@ -78,29 +79,30 @@ class Records:
 
     numbers: Ints
     marks: Bytes
+    batch: Bytes
+    """The layers, traits and flags of the packets of a whole batch."""
+    odd_fields: Ints
+    """All fields of the packets of the window that are not regular."""
 
-    @property
-    def capacity(self) -> int:
-        return len(self.numbers[0])
-
-
-def empty_records(capacity: int = RECORD_ROWS) -> Records:
-    """Room for `capacity` packets."""
-    numbers = RECYCLER.array((10, capacity), np.int64)
-    return Records(numbers, RECYCLER.array((3, capacity), np.uint8))
-
-
-@dataclass(frozen=True)
-class BatchMarks:
-    """The layers, traits and flags of the packets of a whole batch, and all fields of those of the
-    window that are not regular.
-    """
-
-    marks: Bytes
-    packets: Ints
+    def count_malformed(self, count: int, path: str, report: ReadReport) -> None:
+        """Count the reasons of the first `count` packets, which are of the file at `path`."""
+        reasons = self.marks[REASON, :count]
+        if not np.count_nonzero(reasons):
+            return
+        for code, packets in enumerate(np.bincount(reasons).tolist()):
+            if code == FINE or not packets:
+                continue
+            report.malformed[REASONS[code]] += packets
+            if code == UNSUPPORTED_LINK:
+                link = int(self.numbers[LINK, np.argmax(reasons == code)])
+                report.name_file(path, f"{REASONS[code]} {link}")
 
 
-def empty_marks(batch: int, rows: int, fields: int) -> BatchMarks:
-    """Room for the packets of a batch, and for the irregular ones of a window."""
-    packets = RECYCLER.array((rows, fields), np.int64)
-    return BatchMarks(RECYCLER.array((3, batch), np.uint8), packets)
+def empty_records(batch: int = 0, fields: int = 0) -> Records:
+    """Room for the packets of a window, and for the marks of the packets of a batch."""
+    return Records(
+        RECYCLER.array((10, RECORD_ROWS), np.int64),
+        RECYCLER.array((3, RECORD_ROWS), np.uint8),
+        RECYCLER.array((3, batch), np.uint8),
+        RECYCLER.array((RECORD_ROWS, fields), np.int64),
+    )

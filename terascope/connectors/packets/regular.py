@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from terascope.connectors.packets import records as lines
+from terascope.connectors.packets import records
 from terascope.connectors.packets.fields import ETH, IP, IPV4, IPV6, PKT, TCP, UDP
 from terascope.connectors.packets.words import Bytes, Ints, load8, load16
 from terascope.machine_code import compiled
@@ -30,7 +30,7 @@ IS_IPV6: Final = ETH | PKT | IP | IPV6
 HAS_PORTS: Final = 1
 HAS_IDENT: Final = 2
 IN_FRAGMENTS: Final = 4
-"""What the layers do not tell of a packet; it is the value of `more_fragments`, for one."""
+"""Traits of a packet that its layers do not tell; the last is the value of `more_fragments`."""
 
 
 @compiled
@@ -40,11 +40,11 @@ def classify(
     """Fill `kinds`, `transport` and `stops` of `count` packets, and from row `first` on the
     `layers`, `traits` and TCP `flags` of the regular ones; how many are odd.
     """
-    data, caplen, wirelen = numbers[lines.DATA], numbers[lines.CAPLEN], numbers[lines.WIRELEN]
-    network, transport = numbers[lines.NETWORK], numbers[lines.TRANSPORT]
-    stops, odd = numbers[lines.STOP], numbers[lines.ODD]
-    version, kinds = marks[lines.VERSION], marks[lines.KIND]
-    layers, traits, flags = batch[lines.LAYERS], batch[lines.TRAITS], batch[lines.FLAGS]
+    data, caplen, wirelen = numbers[records.DATA], numbers[records.CAPLEN], numbers[records.WIRELEN]
+    network, transport = numbers[records.NETWORK], numbers[records.TRANSPORT]
+    stops, odd = numbers[records.STOP], numbers[records.ODD]
+    version, kinds = marks[records.VERSION], marks[records.KIND]
+    layers, traits, flags = batch[records.LAYERS], batch[records.TRAITS], batch[records.FLAGS]
     found = 0
     for i in range(count):
         at = network[i]

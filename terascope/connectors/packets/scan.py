@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from terascope.connectors.base import ReadReport, RecordFault
+from terascope.connectors.base import Options, ReadReport, RecordFault
+from terascope.connectors.packets import pcap
 from terascope.connectors.packets.memory import SlidingWindow
-from terascope.connectors.packets.pcap import PcapHeader, find_chain, walk_pcap
 from terascope.connectors.packets.pcapng import BYTE_ORDER, SECTION_BLOCK, find_blocks, walk_pcapng
 from terascope.connectors.packets.records import (
     DAMAGED,
@@ -36,6 +36,7 @@ from terascope.connectors.packets.records import (
 )
 from terascope.connectors.packets.words import Ints
 
+PCAPNG_MAGIC: Final = SECTION_BLOCK.to_bytes(4, "big")
 SECTION_OPTION: Final = "pcapng-section"
 """The split's option that holds the section a pcapng range starts in."""
 RESOLUTION_OPTION, SHIFT_OPTION = 9, 14
@@ -71,22 +72,25 @@ def section_of(options: Mapping[str, str]) -> Section:
     return Section(held["big"], interfaces, held["latest"])
 
 
-def describe(section: Section, block: bytes) -> Section:
-    """The section after a whole section header or interface block; its two lengths are known to
-    agree.
+def describe(section: Section, buffer: memoryview, at: int) -> tuple[Section, int]:
+    """The section after the section header or interface block at `at`, and the length of the block;
+    its two lengths are known to agree.
     """
-    if struct.unpack_from("<I", block)[0] == SECTION_BLOCK:
-        big = struct.unpack_from(">I", block, 8)[0] == BYTE_ORDER
-        return Section(big, (), section.latest)
-    if len(block) < 20:
-        return section
+    is_header = struct.unpack_from("<I", buffer, at)[0] == SECTION_BLOCK
+    if is_header:
+        big = struct.unpack_from(">I", buffer, at + 8)[0] == BYTE_ORDER
+        section = Section(big, (), section.latest)
     order = ">" if section.big else "<"
-    link, _, snap = struct.unpack_from(order + "HHI", block, 8)
+    (total,) = struct.unpack_from(order + "I", buffer, at + 4)
+    if is_header or total < 20:
+        return section, total
+    link, _, snap = struct.unpack_from(order + "HHI", buffer, at + 8)
     found = CaptureInterface(link, snap)
-    at = 16
-    while at + 4 <= len(block) - 4:
-        option, length = struct.unpack_from(order + "HH", block, at)
-        value = block[at + 4 : at + 4 + length]
+    end = at + total - 4
+    at += 16
+    while at + 4 <= end:
+        option, length = struct.unpack_from(order + "HH", buffer, at)
+        value = bytes(buffer[at + 4 : min(at + 4 + length, end + 4)])
         if option == 0 or len(value) < length:
             break
         if option == RESOLUTION_OPTION and length == 1:
@@ -94,7 +98,7 @@ def describe(section: Section, block: bytes) -> Section:
         elif option == SHIFT_OPTION and length == 8:
             found = found._replace(shift=struct.unpack(order + "q", value)[0])
         at += 4 + (length + 3) // 4 * 4
-    return replace(section, interfaces=(*section.interfaces, found))
+    return replace(section, interfaces=(*section.interfaces, found)), total
 
 
 class Framing(ABC):
@@ -126,7 +130,7 @@ class Framing(ABC):
         """The time of the last packet walked, where one without a time of its own takes it."""
         return 0
 
-    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+    def carried(self, latest: int) -> Options:
         """The options for the reader of a split that starts on a record of the last walk, after a
         packet of time `latest`.
         """
@@ -134,13 +138,13 @@ class Framing(ABC):
 
 
 class PcapFraming(Framing):
-    def __init__(self, header: PcapHeader) -> None:
+    def __init__(self, header: pcap.PcapHeader) -> None:
         self._header = header
 
     def walk(
         self, window: SlidingWindow, at: int, stop: int, records: Records, most: int
     ) -> tuple[int, int, int]:
-        verdict, at, filled, untimed = walk_pcap(
+        verdict, at, filled, untimed = pcap.walk_pcap(
             window.view, at, window.base, window.final, stop, self._header,
             records.numbers, records.marks, most,
         )  # fmt: skip
@@ -148,9 +152,7 @@ class PcapFraming(Framing):
         return verdict, at, filled
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
-        end = len(window.view)
-        verdict, found = find_chain(window.view, at, end, window.final, self._header)
-        return (MORE, found) if verdict == DAMAGED and not window.final else (verdict, found)
+        return pcap.find_chain(window.view, at, len(window.view), window.final, self._header)
 
 
 class PcapngFraming(Framing):
@@ -179,16 +181,9 @@ class PcapngFraming(Framing):
                 return verdict, at, filled
             if filled:  # so that the section is the same for all records of one walk
                 return FULL, at, filled
-            at += self._describe(window, at)
-
-    def _describe(self, window: SlidingWindow, at: int) -> int:
-        head = window.view[at : at + 12].tobytes()
-        big = self.section.big
-        if head[:4] == b"\x0a\x0d\x0d\x0a":
-            big = head[8:12] == b"\x1a\x2b\x3c\x4d"
-        total = int.from_bytes(head[4:8], "big" if big else "little")
-        self._enter(describe(self.section, window.view[at : at + total].tobytes()))
-        return total
+            section, total = describe(self.section, window.view.data, at)
+            self._enter(section)
+            at += total
 
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
         return find_blocks(window.view, at, window.final, self.section.big)
@@ -197,8 +192,19 @@ class PcapngFraming(Framing):
     def latest(self) -> int:
         return self.section.latest
 
-    def carried(self, latest: int) -> tuple[tuple[str, str], ...]:
+    def carried(self, latest: int) -> Options:
         return ((SECTION_OPTION, json.dumps(vars(replace(self.section, latest=latest)))),)
+
+
+def open_framing(start: bytes, options: Options = ()) -> tuple[Framing, int]:
+    """The framing of the records of a capture that begins with `start`, and the position of the
+    first. `options` are those of the reader of a range, where that is not the first one.
+    """
+    if start.startswith(PCAPNG_MAGIC):
+        return PcapngFraming(section_of(dict(options))), 0
+    header = pcap.parse_header(start)
+    assert header is not None, "a file without a header is not opened"
+    return PcapFraming(header), pcap.FILE_HEADER_BYTES
 
 
 class RecordScan:
@@ -257,7 +263,7 @@ class RecordScan:
         window = self._window
         verdict, found = self._framing.find(window, self.position - window.base)
         self.position = window.base + found
-        if verdict == MORE:
+        if verdict == MORE or (verdict == DAMAGED and not window.final):
             self._hungry = True
             return
         if verdict == DAMAGED:

@@ -15,21 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import TICK_NS, arrow_type
-from terascope.connectors.tables.convert import (
-    Bools,
-    Converted,
-    Fault,
-    Texts,
-    fixed_width,
-    from_text,
-    held_wide,
-    of_version,
-    parse_address,
-    parse_distinct,
-    patched,
-)
+from terascope.connectors.tables import convert
+from terascope.connectors.tables.convert import Bools, Converted, Fault
 from terascope.connectors.tables.kernels import Bytes
-from terascope.types import INT_MAX, INT_MIN, WIDE_MAX, Type
+from terascope.types import Type
 
 LONG = pa.decimal256(76, 0)
 """Holds the whole part of any decimal of 128 bits."""
@@ -61,7 +50,7 @@ def from_arrow(array: pa.Array, type: Type) -> Converted:
     if pa.types.is_null(held):
         return Converted(pa.nulls(len(array), arrow_type(type)))
     if _is_text(held):
-        return from_text(Texts.of(array.cast(pa.string())), type)
+        return convert.from_text(array.cast(pa.string()), type)
     if _is_binary(held):
         return _from_binary(array.cast(pa.binary()), type)
     if type is Type.STRING:
@@ -71,11 +60,12 @@ def from_arrow(array: pa.Array, type: Type) -> Converted:
     if pa.types.is_boolean(held):
         array = array if type is Type.BOOL else array.cast(pa.int8())
     if pa.types.is_temporal(held):
-        integers = _nanoseconds(array)
-        return integers if type.is_integer else _then(integers, type)
+        first = _nanoseconds(array)
+        second = first if type.is_integer else _from_number(first.values, type)
+        return Converted(second.values, _first_faults(first.faults, second.faults))
     if pa.types.is_decimal(held):
         if type.is_whole:
-            return _from_decimal(array, type)
+            return _from_fractions(array, type)
         # By way of text: Arrow's own cast often misses the nearest number by one bit.
         array = array.cast(pa.string()).cast(pa.float64())
     return _from_number(array, type)
@@ -108,12 +98,6 @@ def _mask(condition: pa.BooleanArray) -> Bools:
     return mask
 
 
-def _then(first: Converted, type: Type) -> Converted:
-    """Convert on; the faults of the first step stay."""
-    second = _from_number(first.values, type)
-    return Converted(second.values, _first_faults(first.faults, second.faults))
-
-
 def _first_faults(first: Bytes | None, second: Bytes | None) -> Bytes | None:
     if first is None or second is None:
         return second if first is None else first
@@ -141,66 +125,43 @@ def _from_number(array: pa.Array, type: Type) -> Converted:
     if type is Type.FLOAT:
         return Converted(array.cast(pa.float64(), safe=False))
     if type.is_address:
-        return of_version(_from_ipv4_number(array), type)
-    return _wide(array) if type is Type.WIDE else _from_integral(array)
-
-
-def _wide(array: pa.Array) -> Converted:
-    """Numbers as a WIDE column holds them."""
-    if pa.types.is_floating(array.type):
-        converted = _whole_floats(array.cast(pa.float64()), 0.0, 2.0**64, pa.uint64())
-        return Converted(held_wide(converted.values), converted.faults)
-    if array.type == pa.uint64():
-        return Converted(held_wide(array))
-    numbers = array.cast(pa.int64())
-    least = pc.min(numbers).as_py()
-    if least is None or least >= 0:
-        return Converted(held_wide(numbers))
-    return _faulty(held_wide(numbers), _mask(pc.less(numbers, 0)), Fault.NEGATIVE)
-
-
-def _whole_floats(floats: pa.Array, least: float, above: float, to: pa.DataType) -> Converted:
-    """FLOATs that are integers from `least` to below `above`."""
-    whole = pc.equal(floats, pc.trunc(floats))  # false for NaN
-    inside = pc.and_(pc.less(floats, above), pc.greater_equal(floats, least))
-    faults = np.zeros(len(floats), np.uint8)
-    faults[_mask(pc.invert(whole)) | _mask(pc.is_nan(floats))] = Fault.NOT_INTEGER
-    faults[_mask(pc.and_(whole, pc.invert(inside)))] = Fault.OUT_OF_RANGE
-    if least == 0.0:
-        faults[_mask(pc.and_(whole, pc.less(floats, 0.0)))] = Fault.NEGATIVE
-    fitting = pc.if_else(pa.array(faults == 0), floats, pa.scalar(None, pa.float64()))
-    return Converted(fitting.cast(to, safe=False), faults if faults.any() else None)
-
-
-def _from_integral(array: pa.Array) -> Converted:
-    held = array.type
+        return convert.of_version(_from_ipv4_number(array), type)
     if pa.types.is_floating(held):
-        return _whole_floats(array.cast(pa.float64()), -(2.0**63), 2.0**63, pa.int64())
-    bad = np.zeros(len(array), np.bool_)
-    if held == pa.uint64():
-        bad = _mask(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())))
-    return _faulty(array.cast(pa.int64(), safe=False), bad, Fault.OUT_OF_RANGE)
+        return _from_fractions(array.cast(pa.float64()), type)
+    is_wide, is_unsigned = type is Type.WIDE, held == pa.uint64()
+    numbers = array.cast(pa.int64(), safe=False)
+    values = convert.held_wide(numbers) if is_wide else numbers
+    if is_wide == is_unsigned or (pc.min(numbers).as_py() or 0) >= 0:
+        return Converted(values)
+    fault = Fault.NEGATIVE if is_wide else Fault.OUT_OF_RANGE
+    return _faulty(values, _mask(pc.less(numbers, 0)), fault)
 
 
-def _from_decimal(array: pa.Array, type: Type) -> Converted:
-    """Decimals as integers, with all their digits."""
+def _from_fractions(array: pa.Array, type: Type) -> Converted:
+    """FLOATs or decimals as integers, with all their digits."""
     is_wide = type is Type.WIDE
-    whole = pc.floor(array).cast(LONG)
+    whole = pc.floor(array)
+    has_fraction = _mask(pc.not_equal(whole, array))  # true of NaN, too
+    limits = (0.0, 2.0**64) if is_wide else (-(2.0**63), 2.0**63)
+    is_decimal = pa.types.is_decimal(array.type)
+    whole = whole.cast(LONG) if is_decimal else whole
+    exact = decimal.Decimal if is_decimal else float
+    least, above = (pa.scalar(exact(limit), whole.type) for limit in limits)
     faults = np.zeros(len(array), np.uint8)
-    ends = (0, WIDE_MAX) if is_wide else (INT_MIN, INT_MAX)
-    least, most = (pa.scalar(decimal.Decimal(limit), LONG) for limit in ends)
     faults[_mask(pc.less(whole, least))] = Fault.NEGATIVE if is_wide else Fault.OUT_OF_RANGE
-    faults[_mask(pc.greater(whole, most))] = Fault.OUT_OF_RANGE
-    faults[_mask(pc.not_equal(pc.floor(array), array))] = Fault.NOT_INTEGER
-    fitting = pc.if_else(pa.array(faults == 0), whole, pa.scalar(None, LONG))
-    found = held_wide(fitting.cast(pa.uint64())) if is_wide else fitting.cast(pa.int64())
-    return Converted(found, faults if faults.any() else None)
+    faults[_mask(pc.greater_equal(whole, above))] = Fault.OUT_OF_RANGE
+    faults[has_fraction] = Fault.NOT_INTEGER
+    fitting = pc.if_else(pa.array(faults == 0), whole, pa.scalar(None, whole.type))
+    found = fitting.cast(pa.uint64() if is_wide else pa.int64(), safe=False)
+    return Converted(
+        convert.held_wide(found) if is_wide else found, faults if faults.any() else None
+    )
 
 
 def _from_ipv4_number(array: pa.Array) -> Converted:
     if array.type == pa.int32():  # 32 bits that a writer without unsigned integers holds
         array = array.view(pa.uint32())
-    integers = _from_integral(array)
+    integers = _from_number(array, Type.LLONG)
     numbers = integers.values
     bad = _mask(pc.or_(pc.greater(numbers, 2**32 - 1), pc.less(numbers, 0)))
     if integers.faults is not None:
@@ -209,23 +170,23 @@ def _from_ipv4_number(array: pa.Array) -> Converted:
     packed = np.full((len(array), 5), 4, np.uint8)
     words = np.where(valid, pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), 0)
     packed[:, 1:] = words.astype(">u4").view(np.uint8).reshape(-1, 4)
-    return _faulty(fixed_width(packed, valid), bad, Fault.NOT_IP)
+    return _faulty(convert.fixed_width(packed, valid), bad, Fault.NOT_IP)
 
 
 def _from_binary(array: pa.Array, type: Type) -> Converted:
     if type is Type.BINARY:
         return Converted(array)
     if type.is_address:
-        return of_version(_packed_addresses(array), type)
+        return convert.of_version(_packed_addresses(array), type)
     try:
         texts, bad = array.cast(pa.string()), None
     except pa.ArrowInvalid:
-        bad = parse_distinct(array, _utf8_fault, pa.bool_()).faults
+        bad = convert.parse_distinct(array, _utf8_fault, pa.bool_()).faults
         assert bad is not None
         texts = pc.if_else(pa.array(bad == 0), array, pa.scalar(None, pa.binary())).cast(
             pa.string()
         )
-    converted = from_text(Texts.of(texts), type)
+    converted = convert.from_text(texts, type)
     return Converted(converted.values, _first_faults(bad, converted.faults))
 
 
@@ -254,9 +215,9 @@ def _packed_addresses(array: pa.Array) -> Converted:
     odd = _mask(values.is_valid()) & ~held
     if not odd.any():
         return Converted(values)
-    rest = parse_distinct(array.filter(pa.array(odd)), _address_text, pa.binary())
-    return patched(values, odd, rest)
 
+    def parse(value: bytes) -> object:
+        return convert.parse_address(value.decode("ascii", "replace"))
 
-def _address_text(value: bytes) -> object:
-    return parse_address(value.decode("ascii", "replace"))
+    rest = convert.parse_distinct(array.filter(pa.array(odd)), parse, pa.binary())
+    return convert.patched(values, odd, rest)

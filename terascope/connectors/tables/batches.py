@@ -13,36 +13,20 @@ column is the reason.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import (
-    FILE_SHIFT,
-    HIDDEN_PREFIX,
-    INTERFACE,
-    POSITION,
-    TICK_NS,
-    Column,
-    ReadReport,
-    Split,
-    arrow_type,
-)
+from terascope.connectors import base
+from terascope.connectors.base import INTERFACE, POSITION, Column, ReadReport, Split
+from terascope.connectors.tables import convert
 from terascope.connectors.tables.arrow_columns import from_arrow
-from terascope.connectors.tables.convert import (
-    Converted,
-    Fault,
-    Texts,
-    constant,
-    from_text,
-    of_range,
-    parse_distinct,
-    patched,
-)
+from terascope.connectors.tables.convert import Converted, Fault
 from terascope.connectors.tables.kernels import Int64s
 from terascope.diagnostic import SourceError
 from terascope.types import INT_MAX, INT_MIN
@@ -50,14 +34,14 @@ from terascope.types import INT_MAX, INT_MIN
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def text_column(texts: Texts, column: Column) -> Converted:
+def text_column(texts: pa.StringArray, column: Column) -> Converted:
     """Texts as values of a column; a clock column takes times too."""
-    converted = from_text(texts, column.type)
+    converted = convert.from_text(texts, column.type)
     if column.clock is None or not column.type.is_integer or converted.faults is None:
         return converted
     odd = converted.faults != 0
-    rest = from_times(texts.arrow().filter(pa.array(odd)), column.clock)
-    return patched(converted.values, odd, rest, converted.faults.copy())
+    rest = from_times(texts.filter(pa.array(odd)), column.clock)
+    return convert.patched(converted.values, odd, rest, converted.faults.copy())
 
 
 def arrow_column(array: pa.Array, column: Column) -> Converted:
@@ -68,7 +52,7 @@ def arrow_column(array: pa.Array, column: Column) -> Converted:
     if pa.types.is_floating(held) or pa.types.is_decimal(held):
         return from_arrow(pc.floor(array), column.type)
     if pa.types.is_string(held) or pa.types.is_large_string(held):
-        return text_column(Texts.of(array.cast(pa.string())), column)
+        return text_column(array.cast(pa.string()), column)
     converted = from_arrow(array, column.type)
     if pa.types.is_timestamp(held) or pa.types.is_date(held):
         return Converted(floor_divide(converted.values, column.clock), converted.faults)
@@ -84,18 +68,14 @@ def from_times(texts: pa.StringArray, unit: str) -> Converted:
         except pa.ArrowInvalid:
             continue
         return Converted(floor_divide(nanoseconds, unit))
-
-    def parse(text: str) -> object:
-        return parse_time(text, unit)
-
-    return parse_distinct(trimmed, parse, pa.int64())
+    return convert.parse_distinct(trimmed, partial(parse_time, unit=unit), pa.int64())
 
 
 def floor_divide(nanoseconds: pa.Array, unit: str) -> pa.Array:
     """Nanoseconds as ticks, rounded down before 1970 too."""
     filled = pc.fill_null(nanoseconds, 0).to_numpy(zero_copy_only=False)
     missing = nanoseconds.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(np.floor_divide(filled, TICK_NS[unit]), pa.int64(), mask=missing)
+    return pa.array(np.floor_divide(filled, base.TICK_NS[unit]), pa.int64(), mask=missing)
 
 
 def parse_time(text: str, unit: str) -> object:
@@ -113,51 +93,54 @@ def parse_time(text: str, unit: str) -> object:
         return Fault.NOT_TIME
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     microseconds = (moment - EPOCH) // timedelta(microseconds=1)
-    return microseconds * 1000 // TICK_NS[unit]
+    return microseconds * 1000 // base.TICK_NS[unit]
 
 
 PSEUDO_COLUMNS = frozenset({POSITION, INTERFACE})
 """Columns that every table has without its file holding them."""
 
 
-def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
+def pseudo_column(split: Split, name: str, positions: Int64s) -> pa.Array:
+    """A column that the file itself does not hold."""
+    if name == POSITION:
+        return pa.array(positions + (split.ordinal << base.FILE_SHIFT))
+    assert name == INTERFACE, f"no column {name}"
+    return pa.repeat(pa.scalar(split.interface, pa.string()), positions.size)
 
 
-def constant_columns(
-    split: Split, columns: Sequence[Column], positions: Int64s
-) -> dict[str, Converted]:
-    """The requested columns that the file itself does not hold."""
-    names = {column.name for column in columns}
-    found: dict[str, Converted] = {}
-    if POSITION in names:
-        found[POSITION] = Converted(pa.array(positions + (split.ordinal << FILE_SHIFT)))
-    if INTERFACE in names:
-        found[INTERFACE] = constant(split.interface, positions.size)
-    return found
+def names_held(
+    path: str, columns: Sequence[Column], held: Container[str], shown: Sequence[str]
+) -> list[str]:
+    """The names of the columns that a file holds, each once.
 
-
-def missing_column(path: str, name: str, present: Sequence[str]) -> SourceError:
-    shown = ", ".join(present[:20]) + (", ..." if len(present) > 20 else "")
-    return SourceError(f"'{path}' has no column '{name}'; its columns are {shown or 'none'}")
+    Raises:
+        SourceError: the file does not hold one of the columns; its columns are `shown`.
+    """
+    names = dict.fromkeys(column.name for column in columns)
+    for name in names:
+        if name not in held and name not in PSEUDO_COLUMNS:
+            listed = ", ".join(shown[:20]) + (", ..." if len(shown) > 20 else "")
+            raise SourceError(
+                f"'{path}' has no column '{name}'; its columns are {listed or 'none'}"
+            )
+    return [name for name in names if name in held]
 
 
 def assemble(
     split: Split,
     columns: Sequence[Column],
     positions: Int64s,
-    convert: Callable[[Column], Converted | None],
+    column_of: Callable[[Column], Converted | None],
     report: ReadReport,
 ) -> pa.RecordBatch:
-    """One batch. `convert` gives a column of the file, or None when the file has no such."""
+    """One batch. `column_of` gives a column of the file, or None when the file has no such."""
     rows = positions.size
     bad = np.zeros(rows, np.bool_)
     arrays: list[pa.Array] = []
-    pseudo = constant_columns(split, columns, positions)
     for column in columns:
-        converted = None if column.name.startswith(HIDDEN_PREFIX) else convert(column)
-        converted = converted or pseudo[column.name]
-        converted = of_range(converted, column.type)
+        converted = None if column.name.startswith(base.HIDDEN_PREFIX) else column_of(column)
+        converted = converted or Converted(pseudo_column(split, column.name, positions))
+        converted = convert.of_range(converted, column.type)
         arrays.append(converted.values)
         if converted.faults is not None:
             _count_faults(column.name, np.where(bad, 0, converted.faults), report)
@@ -172,7 +155,8 @@ def assemble(
         return pa.RecordBatch.from_struct_array(
             pa.StructArray.from_buffers(pa.struct([]), rows, [None])
         )
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
+    schema = pa.schema([(c.name, base.arrow_type(c.type)) for c in columns])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _count_faults(name: str, faults: np.typing.NDArray[np.integer], report: ReadReport) -> None:
@@ -184,7 +168,7 @@ def _raise_horizon(
     columns: Sequence[Column], arrays: Sequence[pa.Array], report: ReadReport
 ) -> None:
     for column, array in zip(columns, arrays, strict=True):
-        if not column.type.is_integer or column.name.startswith(HIDDEN_PREFIX):
+        if not column.type.is_integer or column.name.startswith(base.HIDDEN_PREFIX):
             continue
         largest = pc.max(array).as_py()
         if largest is not None:

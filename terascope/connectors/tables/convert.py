@@ -1,7 +1,7 @@
 """Columns of any form to columns of a declared GSQL type, and which of their values cannot be
 converted.
 
-In: fields as text (`Texts`), or an Arrow column of a Parquet file (`arrow_columns`). Out:
+In: fields as a column of texts, or an Arrow column of a Parquet file (`arrow_columns`). Out:
 `Converted`.
 
 From text: an empty field is NULL, except for STRING and BINARY, which hold the empty string. Blanks
@@ -16,15 +16,16 @@ from __future__ import annotations
 import decimal
 import enum
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import AnyStr, TypeAlias
+from functools import partial
+from typing import AnyStr, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import arrow_type
 from terascope.connectors.tables import kernels
 from terascope.connectors.tables.kernels import Bytes, Int32s
 from terascope.types import BIAS, INT_MAX, INT_MIN, WIDE_MAX, Type, parse_ip, value_range
@@ -63,59 +64,48 @@ class Converted:
     faults: Bytes | None = None
 
 
-@dataclass(frozen=True)
-class Texts:
-    """A column of UTF-8 texts as the scanners pack it."""
-
-    data: Bytes
-    offsets: Int32s
-    valid: Bools
-
-    def __len__(self) -> int:
-        return int(self.valid.size)
-
-    def arrow(self) -> pa.StringArray:
-        return pa.StringArray.from_buffers(
-            len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data), validity(self.valid)
-        )
-
-    @staticmethod
-    def of(array: pa.StringArray) -> Texts:
-        """An Arrow string column, without copying its texts."""
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-        if not len(array):
-            return Texts(np.empty(0, np.uint8), np.zeros(1, np.int32), valid)
-        _, offsets, data = array.buffers()
-        return Texts(
-            np.frombuffer(data or b"", np.uint8),
-            np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1],
-            valid,
-        )
-
-    def without(self, null: str) -> Texts:
-        """The same texts with every text `null` turned into NULL."""
-        is_null = pc.fill_null(pc.equal(self.arrow(), null), False).to_numpy(zero_copy_only=False)
-        return Texts(self.data, self.offsets, self.valid & ~is_null)
-
-
 def validity(valid: Bools) -> pa.Buffer | None:
     """Arrow's bitmap of a mask, or None when nothing is missing."""
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def from_text(texts: Texts, type: Type) -> Converted:
+def packed_texts(data: Bytes, offsets: Int32s, valid: Bools) -> pa.StringArray:
+    """A column of UTF-8 texts as the scanners pack them."""
+    buffers = pa.py_buffer(offsets), pa.py_buffer(data), validity(valid)
+    return pa.StringArray.from_buffers(valid.size, *buffers)
+
+
+def text_bytes(texts: pa.StringArray) -> tuple[Bytes, Int32s]:
+    """The bytes of a column of texts and the offset of each text, without a copy."""
+    if not len(texts):
+        return np.empty(0, np.uint8), np.zeros(1, np.int32)
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(data or b"", np.uint8), ends
+
+
+def null_where(texts: pa.StringArray, null: str) -> pa.StringArray:
+    """The same texts with every text `null` turned into NULL."""
+    return pc.if_else(pc.equal(texts, null), pa.scalar(None, pa.string()), texts)
+
+
+def is_null(column: pa.Array) -> Bools:
+    mask: Bools = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def from_text(texts: pa.StringArray, type: Type) -> Converted:
     if type is Type.STRING or type is Type.NULL:
-        return Converted(texts.arrow())
+        return Converted(texts)
     if type is Type.BINARY:
-        return Converted(texts.arrow().cast(pa.binary()))
-    filled = Texts(texts.data, texts.offsets, texts.valid & (np.diff(texts.offsets) > 0))
+        return Converted(texts.cast(pa.binary()))
     if type.is_whole:
-        return _integers(filled, type)
+        return _integers(texts, type)
     if type is Type.FLOAT:
-        return _floats(filled.arrow())
+        return _floats(texts)
     if type is Type.BOOL:
-        return parse_distinct(filled.arrow(), _parse_bool, pa.bool_())
-    return _addresses(filled, type)
+        return parse_distinct(texts, _parse_bool, pa.bool_())
+    return _addresses(texts, type)
 
 
 def parse_distinct(
@@ -161,14 +151,14 @@ def fixed_width(packed: Bytes, valid: Bools) -> pa.Array:
     )
 
 
+BOOLEANS: Final = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
+
+
 def _parse_bool(text: str) -> object:
-    match text.lower():
-        case "true" | "t" | "yes" | "y" | "1":
-            return True
-        case "false" | "f" | "no" | "n" | "0":
-            return False
-        case _:
-            return Fault.NOT_BOOL
+    return BOOLEANS.get(text.lower(), Fault.NOT_BOOL)
 
 
 def _is_plain(number: str) -> bool:
@@ -183,7 +173,7 @@ def _parse_float(text: str) -> object:
         return Fault.NOT_NUMBER
 
 
-def _parse_whole(text: str, type: Type = Type.LLONG) -> object:
+def _parse_whole(text: str, type: Type) -> object:
     """An integer written with a fraction or an exponent that comes to nothing."""
     try:
         number = decimal.Decimal(text)
@@ -212,41 +202,41 @@ def parse_address(text: str) -> object:
     return parse_ip(text) or Fault.NOT_IP
 
 
-def _integers(texts: Texts, type: Type) -> Converted:
+def _integers(texts: pa.StringArray, type: Type) -> Converted:
     values = np.empty(len(texts), np.int64)
     states = np.empty(len(texts), np.uint8)
-    kernels.parse_integers(texts.data, texts.offsets, values, states, type is Type.WIDE)
-    valid = texts.valid & (states == kernels.PARSED)
-    held = pa.Array.from_buffers(pa.int64(), len(texts), [validity(valid), pa.py_buffer(values)])
-    if not (texts.valid & (states > kernels.EMPTY)).any():
+    kernels.parse_integers(*text_bytes(texts), values, states, type is Type.WIDE)
+    states[is_null(texts)] = kernels.EMPTY
+    held = pa.Array.from_buffers(
+        pa.int64(), len(texts), [validity(states == kernels.PARSED), pa.py_buffer(values)]
+    )
+    if not (states > kernels.EMPTY).any():
         return Converted(held)
     faults = np.zeros(len(texts), np.uint8)
-    faults[texts.valid & (states == kernels.OUT_OF_RANGE)] = Fault.OUT_OF_RANGE
-    faults[texts.valid & (states == kernels.NEGATIVE)] = Fault.NEGATIVE
-    odd = texts.valid & (states == kernels.NOT_INTEGER)
-
-    def parse(text: str) -> object:
-        return _parse_whole(text, type)
-
-    rest = parse_distinct(texts.arrow().filter(pa.array(odd)), parse, pa.int64())
+    faults[states == kernels.OUT_OF_RANGE] = Fault.OUT_OF_RANGE
+    faults[states == kernels.NEGATIVE] = Fault.NEGATIVE
+    odd = states == kernels.NOT_INTEGER
+    rest = parse_distinct(texts.filter(pa.array(odd)), partial(_parse_whole, type=type), pa.int64())
     return patched(held, odd, rest, faults)
 
 
 def _floats(texts: pa.StringArray) -> Converted:
-    try:
+    with suppress(pa.ArrowInvalid):
         return Converted(texts.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        return parse_distinct(texts, _parse_float, pa.float64())
+    with suppress(pa.ArrowInvalid):
+        return Converted(null_where(texts, "").cast(pa.float64()))
+    return parse_distinct(texts, _parse_float, pa.float64())
 
 
-def _addresses(texts: Texts, type: Type) -> Converted:
+def _addresses(texts: pa.StringArray, type: Type) -> Converted:
     packed = np.zeros((len(texts), 5), np.uint8)
     parsed = np.empty(len(texts), np.uint8)
-    kernels.parse_ipv4(texts.data, texts.offsets, packed.reshape(-1), parsed)
-    found = Converted(fixed_width(packed, texts.valid & (parsed == 1)))
-    odd = texts.valid & (parsed == 0)
+    kernels.parse_ipv4(*text_bytes(texts), packed.reshape(-1), parsed)
+    nulls = is_null(texts)
+    found = Converted(fixed_width(packed, ~nulls & (parsed == 1)))
+    odd = ~nulls & (parsed == 0)
     if odd.any():
-        rest = parse_distinct(texts.arrow().filter(pa.array(odd)), parse_address, pa.binary())
+        rest = parse_distinct(texts.filter(pa.array(odd)), parse_address, pa.binary())
         found = patched(found.values, odd, rest)
     return of_version(found, type)
 
@@ -266,11 +256,9 @@ def of_range(integers: Converted, type: Type) -> Converted:
     """An unsigned column holds no negative number, and a UINT column none beyond 32 bits."""
     if not type.is_unsigned or not len(integers.values):
         return integers
-    ends = pc.min_max(integers.values)
-    if not ends["min"].is_valid:
-        return integers
+    ends = pc.min_max(integers.values).as_py()
     least, most = value_range(type)
-    if ends["min"].as_py() >= least and ends["max"].as_py() <= most:
+    if ends["min"] is None or (ends["min"] >= least and ends["max"] <= most):
         return integers
     numbers = pc.fill_null(integers.values, 0).to_numpy(zero_copy_only=False)
     faults = np.zeros(numbers.size, np.uint8) if integers.faults is None else integers.faults.copy()
@@ -287,7 +275,3 @@ def of_version(addresses: Converted, type: Type) -> Converted:
     faults = np.zeros(lengths.size, np.uint8) if addresses.faults is None else addresses.faults
     faults[(lengths != 17) | (faults != 0)] = Fault.NOT_IPV6
     return Converted(addresses.values, faults)
-
-
-def constant(value: str, rows: int) -> Converted:
-    return Converted(pa.repeat(pa.scalar(value, arrow_type(Type.STRING)), rows))

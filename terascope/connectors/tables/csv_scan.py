@@ -12,21 +12,8 @@ never closed costs its own line, not the rest of the file.
 
 from __future__ import annotations
 
-from terascope.connectors.tables.kernels import (
-    CR,
-    DOUBLED_QUOTES,
-    LF,
-    PLAIN,
-    Bytes,
-    Int32s,
-)
-from terascope.connectors.tables.records import (
-    BAD_QUOTE,
-    GOOD,
-    TOO_LONG,
-    UNCLOSED_QUOTE,
-    Arrays,
-)
+from terascope.connectors.tables import records
+from terascope.connectors.tables.kernels import CR, DOUBLED_QUOTES, LF, PLAIN, Bytes, Int32s
 from terascope.machine_code import compiled
 
 
@@ -40,16 +27,16 @@ def _line_end(data: Bytes, i: int) -> int:
 
 @compiled
 def scan_csv(
-    data: Bytes,
-    begin: int,
-    final: bool,
     delimiter: int,
     quote: int,
     comment: int,
     multiline: bool,
     max_record: int,
     slot_of_field: Int32s,
-    arrays: Arrays,
+    arrays: records.Arrays,
+    data: Bytes,
+    begin: int,
+    final: bool,
 ) -> tuple[int, int]:
     """Fill the arrays from record `begin` on, as far as they reach.
 
@@ -81,7 +68,7 @@ def scan_csv(
             continue
 
         limit = min(n, start + max_record + 1)
-        code = GOOD
+        code = records.GOOD
         count = 0
         first_line_end = -1
         open_quote = False
@@ -115,7 +102,7 @@ def scan_csv(
                 if i < limit and data[i] == CR and (i + 1 == n or data[i + 1] == LF):
                     i += 1
                 while i < limit and data[i] != delimiter and data[i] != LF:
-                    code = BAD_QUOTE
+                    code = records.BAD_QUOTE
                     i += 1
             else:
                 field_start = i
@@ -138,15 +125,15 @@ def scan_csv(
         end = i - 1
         if not ended:
             if limit - start > max_record:
-                code = UNCLOSED_QUOTE if first_line_end >= 0 else TOO_LONG
+                code = records.UNCLOSED_QUOTE if first_line_end >= 0 else records.TOO_LONG
                 end = first_line_end if first_line_end >= 0 else _line_end(data, limit)
             elif open_quote and first_line_end >= 0 and (final or not multiline):
-                code = UNCLOSED_QUOTE
+                code = records.UNCLOSED_QUOTE
                 end = first_line_end
             else:
                 end = n
                 if open_quote:
-                    code = UNCLOSED_QUOTE
+                    code = records.UNCLOSED_QUOTE
             if end == n and not final:
                 i = start
                 break

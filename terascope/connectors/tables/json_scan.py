@@ -14,23 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from terascope.connectors.tables.kernels import (
-    JSON_ESCAPES,
-    LF,
-    PLAIN,
-    Bytes,
-    Int32s,
-    Int64s,
-    hex_digit,
-    unescape_json,
-)
-from terascope.connectors.tables.records import (
-    GOOD,
-    INVALID_JSON,
-    NOT_OBJECT,
-    TOO_LONG,
-    Arrays,
-)
+from terascope.connectors.tables import kernels, records
+from terascope.connectors.tables.kernels import Bytes, Int32s
 from terascope.machine_code import compiled
 
 MAX_DEPTH = 1024
@@ -66,7 +51,7 @@ def _string_end(data: Bytes, i: int, end: int) -> int:
                 if i + 4 >= end:
                     return -1
                 for k in range(1, 5):
-                    if hex_digit(data[i + k]) < 0:
+                    if kernels.HEX_DIGITS[data[i + k]] < 0:
                         return -1
                 i += 4
             elif c not in (_QUOTE, _BACKSLASH, 47, 98, 102, 110, 114, 116):
@@ -136,52 +121,38 @@ def _skip_key(data: Bytes, i: int, end: int) -> int:
 def _value_end(data: Bytes, i: int, end: int, stack: Bytes) -> int:
     """Behind the value at `i`, or -1 when none is there. `stack` holds the open brackets."""
     depth = 0
-    while i < end:
+    while 0 <= i < end:
         c = data[i]
-        if c in (_BRACE, _BRACKET):
+        if c == _BRACE or c == _BRACKET:
             if depth == stack.size:
                 return -1
             stack[depth] = c + 2  # the closing bracket's code, for either kind
             depth += 1
             i = _skip_blanks(data, i + 1, end)
-            if i >= end:
-                return -1
-            if data[i] != c + 2:
-                if c == _BRACE:
-                    i = _skip_key(data, i, end)
-                    if i < 0:
-                        return -1
+            if i < end and data[i] != c + 2:
+                i = _skip_key(data, i, end) if c == _BRACE else i
                 continue
+        elif c == _QUOTE:
+            i = _string_end(data, i, end)
+        elif c == _MINUS or 48 <= c <= 57:
+            i = _number_end(data, i, end)
         else:
-            if c == _QUOTE:
-                i = _string_end(data, i, end)
-            elif c == _MINUS or 48 <= c <= 57:
-                i = _number_end(data, i, end)
-            else:
-                i = _word_end(data, i, end)
-            if i < 0 or depth == 0:
-                return i
-        while (
-            True
-        ):  # behind a value inside an object or array, or at the bracket that closes an empty one
+            i = _word_end(data, i, end)
+        # Behind a value, or at the bracket that closes an empty object or array.
+        while depth > 0 and i >= 0:
             i = _skip_blanks(data, i, end)
             if i >= end:
                 return -1
-            c = data[i]
-            if c == stack[depth - 1]:
-                depth -= 1
-                i += 1
-                if depth == 0:
-                    return i
-                continue
-            if c != _COMMA:
-                return -1
-            i = _skip_blanks(data, i + 1, end)
-            if stack[depth - 1] == _UNBRACE:
-                i = _skip_key(data, i, end)
-                if i < 0:
-                    return -1
-            break
+            if data[i] != stack[depth - 1]:
+                break
+            depth -= 1
+            i += 1
+        if depth == 0 or i < 0:
+            return i
+        if data[i] != _COMMA:
+            return -1
+        i = _skip_blanks(data, i + 1, end)
+        i = _skip_key(data, i, end) if stack[depth - 1] == _UNBRACE else i
     return -1
 
 
@@ -218,61 +189,57 @@ def _scan_object(
     key_offsets: Int32s,
     stack: Bytes,
     row: int,
-    field_starts: Int64s,
-    field_ends: Int64s,
-    field_modes: Bytes,
+    arrays: records.Arrays,
 ) -> int:
     """The status of the line whose first character is at `i`; fills the row's spans."""
     if data[i] != _BRACE:
-        return NOT_OBJECT
+        return records.NOT_OBJECT
     i = _skip_blanks(data, i + 1, end)
     more = i < end and data[i] != _UNBRACE
     while more:
         key, key_end = i + 1, _string_end(data, i, end) - 1
         if key_end < 0:
-            return INVALID_JSON
+            return records.INVALID_JSON
         if _has_escape(data, key, key_end):
             plain = np.empty(key_end - key, np.uint8)
-            size = unescape_json(data, key, key_end, plain, 0)
+            size = kernels.unescape_json(data, key, key_end, plain, 0)
             slot = _find_key(plain, 0, size, keys, key_offsets)
         else:
             slot = _find_key(data, key, key_end, keys, key_offsets)
         start = _value_start(data, key_end + 1, end)
-        if start < 0:
-            return INVALID_JSON
         i = _value_end(data, start, end, stack)
         if i < 0:
-            return INVALID_JSON
+            return records.INVALID_JSON
         if slot >= 0:
-            mode = PLAIN
+            mode = kernels.PLAIN
             value_start, value_end = start, i
             if data[start] == _QUOTE:
                 value_start, value_end = start + 1, i - 1
                 if _has_escape(data, value_start, value_end):
-                    mode = JSON_ESCAPES
+                    mode = kernels.JSON_ESCAPES
             elif data[start] == 110:  # null
                 value_start, value_end = -1, -1
-            field_starts[slot, row] = value_start
-            field_ends[slot, row] = value_end
-            field_modes[slot, row] = mode
+            arrays.field_starts[slot, row] = value_start
+            arrays.field_ends[slot, row] = value_end
+            arrays.field_modes[slot, row] = mode
         i = _skip_blanks(data, i, end)
         more = i < end and data[i] == _COMMA
         if more:
             i = _skip_blanks(data, i + 1, end)
     if i >= end or data[i] != _UNBRACE:
-        return INVALID_JSON
-    return GOOD if _skip_blanks(data, i + 1, end) == end else INVALID_JSON
+        return records.INVALID_JSON
+    return records.GOOD if _skip_blanks(data, i + 1, end) == end else records.INVALID_JSON
 
 
 @compiled
 def scan_json(
-    data: Bytes,
-    begin: int,
-    final: bool,
     max_record: int,
     keys: Bytes,
     key_offsets: Int32s,
-    arrays: Arrays,
+    arrays: records.Arrays,
+    data: Bytes,
+    begin: int,
+    final: bool,
 ) -> tuple[int, int]:
     """Fill the arrays from `begin` on; how many lines, and where the first unscanned one begins."""
     starts, ends, _, status, field_starts, field_ends, field_modes = arrays
@@ -282,7 +249,7 @@ def scan_json(
     stack = np.empty(MAX_DEPTH, np.uint8)
     while line < n and rows < starts.size:
         end = line
-        while end < n and data[end] != LF:
+        while end < n and data[end] != kernels.LF:
             end += 1
         if end == n and not final:
             break
@@ -291,14 +258,11 @@ def scan_json(
             for slot in range(key_offsets.size - 1):
                 field_starts[slot, rows] = -1
                 field_ends[slot, rows] = -1
-                field_modes[slot, rows] = PLAIN
+                field_modes[slot, rows] = kernels.PLAIN
             if end - line > max_record:
-                status[rows] = TOO_LONG
+                status[rows] = records.TOO_LONG
             else:
-                status[rows] = _scan_object(
-                    data, i, end, keys, key_offsets, stack, rows,
-                    field_starts, field_ends, field_modes,
-                )  # fmt: skip
+                status[rows] = _scan_object(data, i, end, keys, key_offsets, stack, rows, arrays)
             starts[rows] = line
             ends[rows] = end
             rows += 1

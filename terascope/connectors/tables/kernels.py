@@ -32,17 +32,12 @@ LF: Final = 10
 CR: Final = 13
 _BACKSLASH: Final = 92
 
-
-@compiled
-def hex_digit(c: int) -> int:
-    """The value of a hexadecimal digit, or -1."""
-    if 48 <= c <= 57:
-        return c - 48
-    if 97 <= c <= 102:
-        return c - 87
-    if 65 <= c <= 70:
-        return c - 55
-    return -1
+HEX_DIGITS: Final = np.full(256, -1)
+"""The value of each character that is a hexadecimal digit; -1 of the others."""
+HEX_DIGITS[list(b"0123456789abcdef")] = HEX_DIGITS[list(b"0123456789ABCDEF")] = range(16)
+ESCAPED: Final = np.arange(256).astype(np.uint8)
+"""The character for which each character behind a backslash stands in JSON."""
+ESCAPED[list(b"bfnrt")] = list(b"\b\f\n\r\t")
 
 
 @compiled
@@ -50,7 +45,7 @@ def _code_unit(data: Bytes, i: int) -> int:
     """The number that the four hexadecimal digits at `i` write."""
     unit = 0
     for k in range(4):
-        unit = unit * 16 + hex_digit(data[i + k])
+        unit = unit * 16 + HEX_DIGITS[data[i + k]]
     return unit
 
 
@@ -60,20 +55,11 @@ def _put_utf8(out: Bytes, o: int, point: int) -> int:
     if point < 0x80:
         out[o] = point
         return o + 1
-    if point < 0x800:
-        out[o] = 0xC0 | (point >> 6)
-        out[o + 1] = 0x80 | (point & 63)
-        return o + 2
-    if point < 0x10000:
-        out[o] = 0xE0 | (point >> 12)
-        out[o + 1] = 0x80 | ((point >> 6) & 63)
-        out[o + 2] = 0x80 | (point & 63)
-        return o + 3
-    out[o] = 0xF0 | (point >> 18)
-    out[o + 1] = 0x80 | ((point >> 12) & 63)
-    out[o + 2] = 0x80 | ((point >> 6) & 63)
-    out[o + 3] = 0x80 | (point & 63)
-    return o + 4
+    size = 2 if point < 0x800 else 3 if point < 0x10000 else 4
+    out[o] = (0xF00 >> size) & 0xFF | (point >> (6 * (size - 1)))
+    for k in range(1, size):
+        out[o + k] = 0x80 | ((point >> (6 * (size - 1 - k))) & 63)
+    return o + size
 
 
 @compiled
@@ -101,17 +87,7 @@ def unescape_json(data: Bytes, start: int, end: int, out: Bytes, o: int) -> int:
                 point = 0xFFFD
             o = _put_utf8(out, o, point)
             continue
-        if c == 98:  # b
-            c = 8
-        elif c == 102:  # f
-            c = 12
-        elif c == 110:  # n
-            c = 10
-        elif c == 114:  # r
-            c = 13
-        elif c == 116:  # t
-            c = 9
-        out[o] = c
+        out[o] = ESCAPED[c]
         o += 1
     return o
 
@@ -178,7 +154,7 @@ def parse_integers(data: Bytes, offsets: Int32s, values: Int64s, states: Bytes, 
         total = np.uint64(0)
         limit = signed_most + np.uint64(1) if negative else most
         while i < end:
-            digit = hex_digit(data[i])
+            digit = HEX_DIGITS[data[i]]
             if digit < 0 or digit >= base:
                 state = NOT_INTEGER
                 break

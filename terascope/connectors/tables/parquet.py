@@ -10,32 +10,18 @@ convert.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import (
-    Column,
-    Connector,
-    Edge,
-    FileFault,
-    Range,
-    ReadReport,
-    RecordFault,
-    Split,
-    UnusableFile,
-)
+from terascope.connectors import base
+from terascope.connectors.base import Column, Range, ReadReport, Split
 from terascope.connectors.file_bytes import opened, size_of
 from terascope.connectors.tables.arrow_columns import own_type
-from terascope.connectors.tables.batches import (
-    PSEUDO_COLUMNS,
-    arrow_column,
-    assemble,
-    missing_column,
-)
+from terascope.connectors.tables.batches import arrow_column, assemble, names_held
 from terascope.connectors.tables.convert import Converted, looked_up
 from terascope.connectors.tables.parquet_plan import cut_groups, range_of, read_groups
 from terascope.connectors.tables.records import BATCH_ROWS, check_names
@@ -43,11 +29,7 @@ from terascope.diagnostic import SourceError
 from terascope.types import Type
 
 
-class NotParquet(UnusableFile):
-    """A file that is no Parquet file, or not all of one."""
-
-
-class ParquetConnector(Connector):
+class ParquetConnector(base.Connector):
     kind = "parquet"
     suffixes = (".parquet",)
 
@@ -61,7 +43,7 @@ class ParquetConnector(Connector):
         raise SourceError("cannot tell the columns: every file is empty; declare a PROTOCOL")
 
     def ranges(
-        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: Edge | None
+        self, path: Path, options: Mapping[str, str], target_bytes: int, edge: base.Edge | None
     ) -> list[Range]:
         check_names(self.kind, options, ())
         if not size_of(path):
@@ -74,19 +56,16 @@ class ParquetConnector(Connector):
         self, split: Split, columns: Sequence[Column], report: ReadReport
     ) -> Iterator[pa.RecordBatch]:
         if not size_of(split.path):
-            report.blame(split.path, FileFault.EMPTY)
+            report.blame(split.path, base.FileFault.EMPTY)
             return
         with _parquet(split.path) as file:
             yield from _read_groups(split, columns, report, file)
 
-    def fault(self, path: Path, options: Mapping[str, str]) -> FileFault | None:
+    def fault(self, path: Path, options: Mapping[str, str]) -> base.FileFault | None:
         if not size_of(path):
-            return FileFault.EMPTY
-        try:
-            with _parquet(path):
-                return None
-        except NotParquet:
-            return FileFault.NOT_PARQUET
+            return base.FileFault.EMPTY
+        with _parquet(path):
+            return None
 
     def estimated_tuples(self, path: Path, size: int) -> float:
         """The number of rows that the footer states."""
@@ -101,12 +80,13 @@ def _read_groups(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a split, row group by row group; the rows that damage hides are counted."""
     own = range_of(dict(split.options))
-    names = _wanted(split.path, file, columns)
+    present = tuple(_own_types(file))
+    names = names_held(split.path, columns, present, present)
     # A row group shared with the split before is in that one's bytes.
-    counted = range(split.start + (own is not None and own.starts_inside), split.end)
+    counted = range(split.start + own.starts_inside, split.end)
     report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
     position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
-    needed = names if own is None or own.column in names else [*names, own.column]
+    needed = names if own.is_all or own.column in names else [*names, own.column]
     dictionaries: Dictionaries = {}
     encoded = _held_as_dictionaries(file, range(split.start, split.end), needed)
     # The file once more: how columns are to be read is said when a file is opened.
@@ -116,14 +96,13 @@ def _read_groups(
             for held in _batches(reader, group, needed):
                 positions = np.arange(position, position + held.num_rows, dtype=np.int64)
                 position += held.num_rows
-                if own is not None:
-                    held, positions = own.select(held, positions)
+                held, positions = own.select(held, positions)
                 convert = _converter(held, dictionaries)
                 batch = assemble(split, columns, positions, convert, report)
                 if batch.num_rows:
                     yield batch
             if position < following and group in counted:
-                report.blame(split.path, RecordFault.DAMAGED_ROWS, following - position)
+                report.blame(split.path, base.RecordFault.DAMAGED_ROWS, following - position)
             position = following
 
 
@@ -133,7 +112,9 @@ def _parquet(path: str | Path) -> Iterator[pq.ParquetFile]:
         try:
             parquet = pq.ParquetFile(file)
         except (pa.ArrowException, OSError):
-            raise NotParquet(f"'{path}' is not a Parquet file, or is cut short") from None
+            raise base.UnusableFile(
+                f"'{path}' is not a Parquet file, or is cut short", base.FileFault.NOT_PARQUET
+            ) from None
         yield parquet
 
 
@@ -149,36 +130,17 @@ def _chunk_bytes(file: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
     return sum(c.total_compressed_size for c in chunks if c.path_in_schema in names)
 
 
-def _wanted(path: str, file: pq.ParquetFile, columns: Sequence[Column]) -> list[str]:
-    present = tuple(_own_types(file))
-    wanted = list(dict.fromkeys(column.name for column in columns))
-    for name in wanted:
-        if name not in present and name not in PSEUDO_COLUMNS:
-            raise missing_column(path, name, present)
-    return [name for name in wanted if name in present]
-
-
 def _batches(reader: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a row group, up to its damage. Batches never span row groups: the readable rows
     of a damaged one do not depend on the split.
     """
-    try:
-        batches = reader.iter_batches(
+    with suppress(pa.ArrowException, OSError):  # the caller counts the rows that are missing
+        yield from reader.iter_batches(
             batch_size=BATCH_ROWS,
             row_groups=[group],
             columns=names,
             use_threads=False,  # the caller runs one reader per core
         )
-    except (pa.ArrowException, OSError):
-        return
-    while True:
-        try:
-            batch = next(batches, None)
-        except (pa.ArrowException, OSError):
-            return  # the caller counts the rows that are missing
-        if batch is None:
-            return
-        yield batch
 
 
 def _held_as_dictionaries(

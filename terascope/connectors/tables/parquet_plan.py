@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Bounds, Edge, Range
+from terascope.connectors.base import Bounds, Edge, Options, Range
 from terascope.connectors.tables.convert import Bools
 from terascope.connectors.tables.kernels import Int64s
 from terascope.types import INT_MAX, INT_MIN
@@ -32,17 +32,64 @@ class Group:
     bounds: Mapping[str, tuple[int, int]]
 
 
+RANGE_OPTION: Final = "parquet-range"
+"""The split's option that holds the range."""
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Rows whose integer `column`, which has no NULLs, is in first..last, both included; without
+    these limits all rows.
+    """
+
+    column: str = ""
+    first: int = INT_MIN
+    last: int = INT_MAX
+
+    @property
+    def is_all(self) -> bool:
+        return self.first == INT_MIN and self.last == INT_MAX
+
+    @property
+    def starts_inside(self) -> bool:
+        """Whether the split before has the other rows of the first row group."""
+        return self.first != INT_MIN
+
+    def options(self) -> Options:
+        if self.is_all:
+            return ()
+        return ((RANGE_OPTION, json.dumps([self.column, self.first, self.last])),)
+
+    def select(self, batch: pa.RecordBatch, positions: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+        """The rows in the range, and their positions."""
+        if self.is_all:
+            return batch, positions
+        column = batch.column(batch.schema.get_field_index(self.column))
+        values: Int64s = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        inside: Bools = (values >= self.first) & (values <= self.last)
+        places = np.flatnonzero(inside)
+        if not places.size:
+            return batch.slice(0, 0), positions[:0]
+        start, stop = int(places[0]), int(places[-1]) + 1
+        if stop - start == places.size:  # the rows are in order of the column: nothing is copied
+            return batch.slice(start, stop - start), positions[start:stop]
+        return batch.filter(pa.array(inside)), positions[inside]
+
+
+def range_of(options: Mapping[str, str]) -> RowRange:
+    return RowRange(*json.loads(options.get(RANGE_OPTION, "[]")))
+
+
 @dataclass(frozen=True)
 class GroupRun:
     """Row groups start..end of a file, or the rows of a range in them."""
 
     start: int
     end: int
-    range: RowRange | None = None
+    range: RowRange = RowRange()
 
     def as_range(self, groups: Sequence[Group]) -> Range:
-        options = self.range.options() if self.range else ()
-        return Range(self.start, self.end, options, self.bounds(groups))
+        return Range(self.start, self.end, self.range.options(), self.bounds(groups))
 
     def bounds(self, groups: Sequence[Group]) -> Bounds:
         """Bounds of the columns that have them in all the groups. A part without all rows of its
@@ -54,13 +101,9 @@ class GroupRun:
             return ()
         known = [name for name in held[0] if all(name in one for one in held)]
         found = []
-        for name in known:
+        for name in known if self.range.is_all else {*known} & {self.range.column}:
             low, high = min(b[name][0] for b in held), max(b[name][1] for b in held)
-            if self.range is not None:
-                if name != self.range.column:
-                    continue
-                low, high = max(low, self.range.first), min(high, self.range.last)
-            found.append((name, low, high))
+            found.append((name, max(low, self.range.first), min(high, self.range.last)))
         return tuple(found)
 
 
@@ -133,7 +176,7 @@ def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iter
         low, high = group.bounds[edge.column]
         changes = before is not None and before // edge.step < low // edge.step
         if current.end > current.start and (size >= most or (changes and since >= least)):
-            yield ended(current)
+            yield current
             current, size = GroupRun(number, number, RowRange(edge.column)), 0.0
             since = 0.0 if changes else since
         current = replace(current, end=number + 1)
@@ -142,12 +185,11 @@ def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iter
             size += group.size
             since += group.size
         else:
-            assert current.range is not None
-            yield ended(replace(current, range=replace(current.range, last=cut - 1)))
+            yield replace(current, range=replace(current.range, last=cut - 1))
             current = GroupRun(number, number + 1, RowRange(edge.column, first=cut))
             size = since = group.size * (high + 1 - cut) / (high + 1 - low)
         before = high
-    yield ended(current)
+    yield current
 
 
 def first_edge(low: int, high: int, step: int, share: float) -> int | None:
@@ -157,53 +199,3 @@ def first_edge(low: int, high: int, step: int, share: float) -> int | None:
     earliest = max(low + 1, low + int(share * (high + 1 - low)))
     cut = -(-earliest // step) * step
     return cut if cut <= high else None
-
-
-def ended(part: GroupRun) -> GroupRun:
-    """A part as it is carried: without a range that holds everything."""
-    return replace(part, range=None) if part.range is not None and part.range.is_all else part
-
-
-RANGE_OPTION: Final = "parquet-range"
-"""The split's option that holds the range."""
-
-
-@dataclass(frozen=True)
-class RowRange:
-    """Rows whose integer `column`, which has no NULLs, is in first..last, both included."""
-
-    column: str
-    first: int = INT_MIN
-    last: int = INT_MAX
-
-    @property
-    def is_all(self) -> bool:
-        return self.first == INT_MIN and self.last == INT_MAX
-
-    @property
-    def starts_inside(self) -> bool:
-        """Whether the split before has the other rows of the first row group."""
-        return self.first != INT_MIN
-
-    def options(self) -> tuple[tuple[str, str], ...]:
-        if self.is_all:
-            return ()
-        return ((RANGE_OPTION, json.dumps([self.column, self.first, self.last])),)
-
-    def select(self, batch: pa.RecordBatch, positions: Int64s) -> tuple[pa.RecordBatch, Int64s]:
-        """The rows in the range, and their positions."""
-        column = batch.column(batch.schema.get_field_index(self.column))
-        values: Int64s = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        inside: Bools = (values >= self.first) & (values <= self.last)
-        places = np.flatnonzero(inside)
-        if not places.size:
-            return batch.slice(0, 0), positions[:0]
-        start, stop = int(places[0]), int(places[-1]) + 1
-        if stop - start == places.size:  # the rows are in order of the column: nothing is copied
-            return batch.slice(start, stop - start), positions[start:stop]
-        return batch.filter(pa.array(inside)), positions[inside]
-
-
-def range_of(options: Mapping[str, str]) -> RowRange | None:
-    text = options.get(RANGE_OPTION)
-    return RowRange(*json.loads(text)) if text is not None else None

@@ -24,11 +24,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.connectors.base import Column, ReadReport, RecordFault, Split
-from terascope.connectors.file_bytes import opened, read_chunks, size_of
+from terascope.connectors.base import Column, Connector, ReadReport, RecordFault, Split
+from terascope.connectors.file_bytes import (
+    estimated_records,
+    line_length,
+    opened,
+    read_chunks,
+    size_of,
+)
 from terascope.connectors.tables import kernels
 from terascope.connectors.tables.batches import assemble
-from terascope.connectors.tables.convert import Converted, Texts, from_text
+from terascope.connectors.tables.convert import Converted, from_text, packed_texts, text_bytes
 from terascope.connectors.tables.kernels import LF, Bytes, Int32s, Int64s
 from terascope.diagnostic import SourceError
 from terascope.types import Type
@@ -92,13 +98,13 @@ class Scanned:
     begin: int
     end: int
 
-    def texts(self, slot: int, rows: Int64s, quote: int = -1) -> Texts:
+    def texts(self, slot: int, rows: Int64s, quote: int = -1) -> pa.StringArray:
         arrays = self.arrays
         starts = arrays.field_starts[slot]
         packed, offsets = kernels.pack_fields(
             self.data, starts, arrays.field_ends[slot], arrays.field_modes[slot], rows, quote
         )
-        return Texts(packed, offsets, starts[rows] >= 0)
+        return packed_texts(packed, offsets, starts[rows] >= 0)
 
     def offsets(self) -> Int64s:
         """The start of each record in the unpacked file."""
@@ -145,16 +151,22 @@ def is_utf8(data: Bytes) -> bool:
 
 @dataclass
 class RecordReader:
-    """Feeds chunks to a scanner, carrying over the record that a chunk cuts in two."""
+    """A scanner and its arrays. It carries over the record that a chunk cuts in two."""
 
     scan: Scan
     arrays: Arrays
     max_record: int
-    report: ReadReport
     position: int = 0
     """The end of the last whole record."""
 
-    def read(self, chunks: Iterable[bytes], offset: int, final: bool = True) -> Iterator[Scanned]:
+    def scanned(self, data: Bytes, begin: int, final: bool, base: int = 0) -> Scanned:
+        """The records of a block from `begin` on, as far as the arrays reach."""
+        rows, end = self.scan(data, begin, final)
+        return Scanned(data, base, self.arrays, rows, begin, end)
+
+    def read(
+        self, chunks: Iterable[bytes], offset: int, report: ReadReport, final: bool = True
+    ) -> Iterator[Scanned]:
         """Every record of the chunks, whose first byte is at `offset` of the unpacked file. The
         last one need not end in a line feed if they are `final`.
         """
@@ -173,7 +185,7 @@ class RecordReader:
             self.position = self.position if skipping else offset
             if len(rest) > self.max_record + 1:
                 # No line ends in it, or the scanner would have cut it there: go to the next.
-                self.report.malformed[reason_of(TOO_LONG)] += 1
+                report.malformed[reason_of(TOO_LONG)] += 1
                 skipping = True
                 offset += len(rest)
                 rest = b""
@@ -185,33 +197,40 @@ class RecordReader:
         data = np.frombuffer(block, np.uint8)
         begin = 0
         while begin < data.size:
-            rows, end = self.scan(data, begin, final)
-            if rows:
-                yield Scanned(data, base, self.arrays, rows, begin, end)
-            if end == begin or rows < BATCH_ROWS:
-                return end
-            begin = end
+            found = self.scanned(data, begin, final, base)
+            if found.rows:
+                yield found
+            if found.end == begin or found.rows < BATCH_ROWS:
+                return found.end
+            begin = found.end
         return begin
 
+    def batches(
+        self,
+        split: Split,
+        columns: Sequence[Column],
+        start: int,
+        converted: Callable[[Scanned, Int64s, Column], Converted | None],
+        report: ReadReport,
+        fields: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of a split of a text file from `start` on; `converted` gives a column of some
+        rows that were scanned. `fields`: how many of them every record has.
+        """
+        chunks = read_chunks(split.path, start, split.end, report)
+        for scanned in self.read(chunks, start, report):
+            good = scanned.good_rows(report, fields)
+            convert = partial(converted, scanned, good)
+            batch = assemble(split, columns, scanned.offsets()[good], convert, report)
+            if batch.num_rows:
+                yield batch
 
-def read_records(
-    reader: RecordReader,
-    split: Split,
-    columns: Sequence[Column],
-    start: int,
-    converted: Callable[[Scanned, Int64s, Column], Converted | None],
-    fields: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The records of a split of a text file from `start` on; `converted` gives a column of some
-    rows that were scanned. `fields`: how many of them every record has.
-    """
-    report = reader.report
-    for scanned in reader.read(read_chunks(split.path, start, split.end, report), start):
-        good = scanned.good_rows(report, fields)
-        convert = partial(converted, scanned, good)
-        batch = assemble(split, columns, scanned.offsets()[good], convert, report)
-        if batch.num_rows:
-            yield batch
+
+class TextConnector(Connector):
+    """A kind whose files are lines of text."""
+
+    def estimated_tuples(self, path: Path, size: int) -> float:
+        return estimated_records(path, size, line_length)
 
 
 LINE_SEARCH: Final = 64 * 1024
@@ -231,65 +250,18 @@ def line_cuts(path: str | Path, first: int, size: int, target_bytes: int) -> lis
         while position < size:
             # The line feed just before the position makes the position itself a cut.
             file.seek(position - 1)
-            found = position - 1
-            while found < size:
-                part = file.read(LINE_SEARCH)
-                line_feed = part.find(b"\n")
-                if line_feed >= 0 or not part:
-                    found += line_feed + 1 if part else size
-                    break
-                found += len(part)
-            if found >= size:
+            while (part := file.readline(LINE_SEARCH)) and part[-1] != LF:
+                pass
+            position = file.tell()
+            if not part or position >= size:
                 break
-            cuts.append(found)
-            position = found + target_bytes
+            cuts.append(position)
+            position += target_bytes
     return cuts
 
 
 def contains(path: str | Path, byte: int) -> bool:
     return any(byte in chunk for chunk in read_chunks(path, 0, size_of(path), ReadReport()))
-
-
-_DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-_TRUE = frozenset({"true", "yes", "1", "on"})
-_FALSE = frozenset({"false", "no", "0", "off"})
-
-
-@dataclass(frozen=True)
-class CsvOptions:
-    """The dialect of a CSV file. Characters are byte values; -1 is none."""
-
-    delimiter: int
-    quote: int
-    comment: int
-    header: bool
-    names: tuple[str, ...]
-    newlines_in_values: bool
-    null: str | None
-    max_row_bytes: int
-
-    @staticmethod
-    def of(options: Mapping[str, str], path: str | Path) -> CsvOptions:
-        known = (
-            "delimiter", "quote", "comment", "header", "names", "null", "newlines_in_values",
-            "max_row_bytes",
-        )  # fmt: skip
-        check_names("csv", options, known)
-        is_tsv = Path(path).name.removesuffix(".gz").endswith(".tsv")
-        delimiter = options.get("delimiter", "\t" if is_tsv else ",")
-        quote = options.get("quote", '"')
-        return CsvOptions(
-            delimiter=_character("delimiter", _DELIMITER_NAMES.get(delimiter, delimiter)),
-            quote=_character("quote", "" if quote == "none" else quote, optional=True),
-            comment=_character("comment", options.get("comment", ""), optional=True),
-            header=_boolean("header", options.get("header", "true")),
-            names=tuple(n.strip() for n in options.get("names", "").split(",") if n.strip()),
-            newlines_in_values=_boolean(
-                "newlines_in_values", options.get("newlines_in_values", "true")
-            ),
-            null=options.get("null"),
-            max_row_bytes=row_limit(options),
-        )
 
 
 def row_limit(options: Mapping[str, str]) -> int:
@@ -307,43 +279,23 @@ def check_names(kind: str, options: Mapping[str, str], known: tuple[str, ...]) -
             raise SourceError(f"unknown option '{name}' of a {kind} source; known: {listed}")
 
 
-def _character(name: str, text: str, optional: bool = False) -> int:
-    if optional and not text:
-        return -1
-    if len(text) != 1 or not text.isascii() or text in "\r\n":
-        raise SourceError(f"option {name} is one ASCII character, not '{text}'")
-    return ord(text)
-
-
-def _boolean(name: str, text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise SourceError(f"option {name} is true or false, not '{text}'")
-
-
 SAMPLE_BYTES = 1024 * 1024
 SAMPLE_ROWS = 10_000
 
 
-def infer_type(texts: Texts) -> Type:
+def infer_type(texts: pa.StringArray) -> Type:
     """The narrowest type that holds every text of a sample."""
-    filled = texts.valid & (np.diff(texts.offsets) > 0)
-    if not filled.any():
+    filled = texts.filter(pc.greater(pc.binary_length(texts), 0))
+    if not len(filled):
         return Type.STRING
-    states = np.empty(len(texts), np.uint8)
-    kernels.parse_integers(texts.data, texts.offsets, np.empty(len(texts), np.int64), states, False)
-    if not (states[filled] > kernels.EMPTY).any():
+    states = np.empty(len(filled), np.uint8)
+    kernels.parse_integers(*text_bytes(filled), np.empty(len(filled), np.int64), states, False)
+    if not (states > kernels.EMPTY).any():
         return Type.INT
     for type in (Type.FLOAT, Type.BOOL):
-        if _fits(texts, type):
+        if from_text(filled, type).faults is None:
             return type
     # Bare numbers convert to IP when they are declared so, but are no sign of one.
-    has_numbers = pc.any(pc.match_substring_regex(texts.arrow(), r"^\s*[0-9]+\s*$")).as_py()
-    return Type.IP if not has_numbers and _fits(texts, Type.IP) else Type.STRING
-
-
-def _fits(texts: Texts, type: Type) -> bool:
-    faults = from_text(texts, type).faults
-    return faults is None or not faults.any()
+    has_numbers = pc.any(pc.match_substring_regex(filled, r"^\s*[0-9]+\s*$")).as_py()
+    is_address = not has_numbers and from_text(filled, Type.IP).faults is None
+    return Type.IP if is_address else Type.STRING
