@@ -25,6 +25,7 @@ from terascope.functions.base import Value
 from terascope.physical.stream.plan import RunningStream
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col
+from terascope.plan.rel import Project
 from terascope.streaming.closing import (
     ClosingSlices,
     due,
@@ -259,11 +260,11 @@ class MicroBatch:
             reached = min(reached, last + 1)
         if reached is not ALL and not is_due(reached, progress):
             return False
-        high = context.high_level(self._engine, state, state.segments)
-        trees = context.plan.trees.streams
+        high = self._engine.high_level(context, state, state.segments)
         if reached is ALL:
             if last is None:
-                last = high.furthest_epoch(rel, trees)
+                epochs = Project(rel.source, ((running.value, rel.keys[0][1]),))
+                last = high.last(epochs, running.value)
             reached = None if last is None else last + 1
         if not is_due(reached, progress):
             progress.ended = state.ended
@@ -271,7 +272,7 @@ class MicroBatch:
         before = [s for s in state.segments if s.stream == state_stream(running.key)]
         alive = StoredStream(state_fields(rel), tuple(before))
         low = None if progress.until is None else int(progress.until)
-        reports = high.running_step(running, alive, low, int(reached), trees, context.folder.slices)
+        reports = high.running_step(running, alive, low, int(reached))
         state.segments = [s for s in state.segments if s not in before]
         self._ingest(reports)
         progress.until, progress.ended = reached, state.ended

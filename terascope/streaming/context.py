@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from terascope.analysis.moving import ALL
@@ -19,16 +18,15 @@ from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
 from terascope.physical.stream.plan import RunningStream, StreamOutput, StreamPlan
-from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import Aggregate, Rel, Running
+from terascope.plan.rel import Aggregate, Rel
 from terascope.streaming.closing import furthest
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Layouts, Segment, Stored
 from terascope.streaming.state.state import StateFolder, StreamState
 from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.stored_rows import StoredRows, StoredStream, stored_leaves
+from terascope.streaming.stored_rows import StoredRows, StoredStream
 
 Report: TypeAlias = tuple[str, str]
 """A line that a task reports to the driver: its kind (`part`, `segment`, `heartbeat`, ..) and its
@@ -67,39 +65,24 @@ class RunContext:
     def stored_rows(self, state: StreamState) -> StoredRows:
         return StoredRows(str(self.folder.slices), Layouts(state.layouts))
 
-    def high_level(
-        self, engine: StreamEngine, state: StreamState, segments: Sequence[Segment]
-    ) -> HighLevel:
-        leaves = stored_leaves(self.plan, segments)
-        parameters = self.plan.job.parameters
-        return engine.high_level(self.stored_rows(state), leaves, parameters, self.horizons(state))
-
 
 class HighLevel(Protocol):
     """Computes relations over stored rows."""
 
-    def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> Any:
-        """The rows of a query, computed only when `StreamEngine.write` gets them."""
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel]) -> Any:
+        """The rows of a query over relations, computed when `StreamEngine.write` gets them."""
         ...
 
-    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
-        """The largest value of a column that is below another value."""
-        ...
-
-    def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
-        """The last epoch of a running aggregate with tuples; None: there is none."""
+    def last(self, rel: Rel, name: str, below: Value = None) -> Value:
+        """The largest value of a column, or the largest that is below another value."""
         ...
 
     def running_step(
-        self,
-        running: RunningStream,
-        alive: StoredStream,
-        low: int | None,
-        until: int,
-        trees: Mapping[str, Rel],
-        store: Path,
+        self, running: RunningStream, alive: StoredStream, low: int | None, until: int
     ) -> list[Report]:
-        """Compute the epochs of a running aggregate from `low` up to, and without, `until`."""
+        """Compute the epochs of a running aggregate from `low` up to, and without, `until`.
+        `alive`: its groups that were alive before them.
+        """
         ...
 
 
@@ -109,13 +92,9 @@ class StreamEngine(Protocol):
         ...
 
     def high_level(
-        self,
-        stored: StoredRows,
-        leaves: Mapping[str, StoredStream],
-        parameters: Parameters,
-        horizons: Horizons,
+        self, context: RunContext, state: StreamState, segments: Sequence[Segment]
     ) -> HighLevel:
-        """The high level over stored streams, by name."""
+        """The high level over the rows of some segments."""
         ...
 
     def write(self, queries: Sequence[Any]) -> list[Part]:

@@ -165,9 +165,9 @@ class Releasing:
         plan = self._context.plan
         if not computed:
             return []
-        high = self._context.high_level(self._engine, self._state, self._state.segments)
+        high = self._engine.high_level(self._context, self._state, self._state.segments)
         # Rows without an order are released at once: only new segments are read.
-        fresh = self._context.high_level(self._engine, self._state, self._fresh)
+        fresh = self._engine.high_level(self._context, self._state, self._fresh)
         queries = []
         for output, bounds in computed:
             assert output.release is not None
@@ -175,7 +175,7 @@ class Releasing:
             trees = plan.trees.streams
             if not at_once:
                 trees = released(trees, output.release, bounds)
-            queries.append((fresh if at_once else high).query(output, trees, self._context.sink))
+            queries.append((fresh if at_once else high).query(output, trees))
         return self._engine.write(queries)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
@@ -208,9 +208,8 @@ class Releasing:
         if complete is None or complete is ALL:
             return None
         if context.present.get(rel, (None, None))[0] != complete:
-            high = context.high_level(self._engine, self._state, self._state.segments)
-            last = high.last(full, name, complete, context.plan.trees.streams)
-            context.present[rel] = complete, last
+            high = self._engine.high_level(context, self._state, self._state.segments)
+            context.present[rel] = complete, high.last(full, name, complete)
         return context.present[rel][1]
 
 
