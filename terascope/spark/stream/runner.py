@@ -36,8 +36,7 @@ from terascope.streaming.batch import Pipeline
 from terascope.streaming.context import Expiry, RunContext
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.late import LATE, kept_fields
-from terascope.streaming.live_source import Samples, StreamSource
-from terascope.streaming.ownership import stream_epochs
+from terascope.streaming.live_source import StreamSource, stream_epochs
 from terascope.streaming.partners import partners
 from terascope.streaming.replan.replanning import Replanner
 from terascope.streaming.replan.window_plans import WindowPlans
@@ -47,7 +46,6 @@ from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Stored
 from terascope.streaming.state.state import StateFolder, StreamState
-from terascope.streaming.tasks.read import StreamRead
 
 
 @dataclass(frozen=True)
@@ -186,29 +184,22 @@ class Runner:
             )
             for read in plan.deliveries.reads
         )
-        late = None if config.late is None else str(config.late.absolute())
-        reading = StreamRead(
-            reads, self.stored, str(self.folder.slices), late, self.run.format,
-            self.pipeline.state.starts, config.tree_leaves,
-        )  # fmt: skip
         return StreamSource(
-            reading,
-            tuple(i for read in plan.job.reads for i in read.interfaces),
+            reads,
+            self.stored,
+            str(self.folder.slices),
+            None if config.late is None else str(config.late.absolute()),
+            self.run.format,
+            self.pipeline.state.starts,
+            config.tree_leaves,
             link_clocks(plan),
-            plan.job.reads[0].edge if plan.job.reads else None,
             replace(self.run.live, partners=partners(plan)),
             str(self.folder.path),
             config.tasks,
             stream_epochs(plan),
-            self.run.live.skew_ns,
-            self._samples,
+            config.replan_sample_tuples if self.replanner.wants_samples else 0,
+            config.replan_sample_seconds,
         )
-
-    @property
-    def _samples(self) -> Samples | None:
-        if not self.replanner.wants_samples:
-            return None
-        return Samples(self._config.replan_sample_tuples, self._config.replan_sample_seconds)
 
     def start(self) -> None:
         self.folder.note_idle(False)
@@ -320,15 +311,13 @@ def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
     of day rises, and its watermark would be wrong. Arrival times are no clock of the tuples
     themselves.
     """
-    fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
-    found: dict[str, LinkClock | None] = {}
+    found: dict[str, list[LinkClock]] = {}
     for stream in plan.low:
+        clocks = [
+            LinkClock(column.read_from, column.clock)
+            for column in stream.scan.columns
+            if column.clock is not None and not column.falls and not is_arrival(column.read_from)
+        ]
         for interface in stream.scan.interfaces:
-            best = found.get(interface)
-            for column in stream.scan.columns:
-                if column.clock is None or column.falls or is_arrival(column.read_from):
-                    continue
-                if best is None or fineness[column.clock] > fineness[best.unit]:
-                    best = LinkClock(column.read_from, column.clock)
-            found[interface] = best
-    return found
+            found.setdefault(interface, []).extend(clocks)
+    return {name: min(some, key=lambda c: c.tick_ns, default=None) for name, some in found.items()}

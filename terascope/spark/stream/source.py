@@ -135,7 +135,7 @@ class LiveReader(DataSourceStreamReader):
 
         assert isinstance(partition, StreamPartition)
         with working():
-            for report in read_tuples(self.source.reading, partition.task):
+            for report in read_tuples(self.source, partition.task):
                 yield report_batch(*report)
 
     def commit(self, end: dict[str, str]) -> None:

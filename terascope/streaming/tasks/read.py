@@ -14,7 +14,7 @@ import resource
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -57,12 +57,12 @@ class StreamRead:
     stored: Mapping[int, Stored]
     store: str
     """The folder of the slice store."""
-    late: str | None = None
+    late: str | None
     """The folder for late tuples."""
-    late_format: PartFormat = "parquet"
-    starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """For new queries: the first whole slice of each."""
-    tree_leaves: str = "bounded"
+    late_format: PartFormat
+    starts: Mapping[str, SliceValue]
+    """The first whole slice of each new query."""
+    tree_leaves: str
     """The setting of that name: which tables of aggregate trees are bounded."""
 
 
@@ -81,8 +81,8 @@ class ReadTask:
     """The time when the batch was planned, for the trace of its heartbeats."""
     end: str
     """The offset at which the batch ends."""
-    trees: TreesInForce = field(default_factory=TreesInForce)
-    sample: int = 0
+    trees: TreesInForce
+    sample: int
     """The number of tuples to sample."""
 
 
@@ -157,9 +157,9 @@ class CloseSlices:
     sink: Sink
     store: str
     work: tuple[ClosingSlices, ...]
-    layouts: Layouts = field(default_factory=Layouts)
-    starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """For new queries: the first slice of which they have all tuples."""
+    layouts: Layouts
+    starts: Mapping[str, SliceValue]
+    """The first slice of which each new query has all tuples."""
 
     def __call__(self) -> Iterator[Report]:
         meter = Meter()
