@@ -32,9 +32,15 @@ from terascope.plan.plan import reads
 from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.relations import Context, frame_of, ordered_rows
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
-from terascope.spark.engine import META, SparkBatchEngine, source_frame, tasks_of
+from terascope.spark.engine import (
+    KEPT,
+    META,
+    Kept,
+    SparkBatchEngine,
+    source_frame,
+    tasks_of,
+)
 from terascope.spark.mistakes import translating
-from terascope.spark.passing import KEPT, Kept
 from terascope.spark.write import more_parts, parts_frame, write_output, write_parts
 
 

@@ -32,9 +32,8 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
-from terascope.spark.engine import merged_batches, unpacked
+from terascope.spark.engine import OUTGOING, merged_batches, unpacked
 from terascope.spark.mistakes import in_worker, translating
-from terascope.spark.passing import OUTGOING
 from terascope.spark.write import TOLD, Writing, write_output
 from terascope.types import INT_MAX, Type, parse_ip
 

@@ -38,8 +38,8 @@ from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.catalyst.operands import changing
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.catalyst.running import BATCH_ROWS, EpochGroups, Machine, batch_of, rows_of
+from terascope.spark.engine import read_reports, report_batch, task_frame
 from terascope.spark.mistakes import telling, translating
-from terascope.spark.passing import read_reports, report_batch, task_frame
 from terascope.spark.stream.source import REPORT
 from terascope.spark.write import written_parts
 from terascope.streaming.context import Report, RunContext, TaskWork

@@ -27,8 +27,8 @@ from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_fil
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
+from terascope.spark.engine import read_reports
 from terascope.spark.mistakes import translated, translating
-from terascope.spark.passing import read_reports
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
 from terascope.spark.stream.source import stream_frame
