@@ -55,7 +55,7 @@ from terascope.physical.splits import bundles
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.mistakes import in_worker, working
-from terascope.spark.session import parallelism, planned_once
+from terascope.spark.session import master_of, parallelism, planned_once
 from terascope.spark.write import TOLD, told_batch
 
 EXCHANGE_BYTES: Final = 256 << 20
@@ -111,7 +111,7 @@ class SparkBatchEngine:
 
     @property
     def processes(self) -> int:
-        return parallelism(self.spark.sparkContext.master or "")
+        return parallelism(master_of(self.spark))
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> SparkPass:
         sent = ReportFilter.of(leftovers, self.tasks)

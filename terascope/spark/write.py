@@ -38,7 +38,7 @@ from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.casts import wide_number, written_address
-from terascope.spark.catalyst.frame import place, project, schema_of
+from terascope.spark.catalyst.frame import by_place, place, project, schema_of
 from terascope.spark.catalyst.relations import ordered_rows
 from terascope.spark.mistakes import in_worker, translating
 from terascope.types import Type
@@ -69,9 +69,7 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
             yield pa.RecordBatch.from_pydict(chunk)
 
     with translating():
-        # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
-        plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-        packed = plain.mapInArrow(in_worker(encoded), CHUNK)
+        packed = by_place(df).mapInArrow(in_worker(encoded), CHUNK)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             yield bytes(row[0]), row[1]
 
@@ -129,10 +127,8 @@ def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
             return written_address(column)
         return wide_number(column) if type is Type.WIDE else column
 
-    # PySpark looks columns up by name, and takes a dot in one for a field of a struct.
-    plain = df.toDF(*(place(i) for i in range(len(fields))))
     shown = (readable(F.col(place(i)), f.type).alias(f.name) for i, f in enumerate(fields))
-    return plain.select(*shown)
+    return by_place(df).select(*shown)
 
 
 def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
@@ -161,9 +157,8 @@ def written_parts(
 ) -> DataFrame:
     """The reports of the tasks that write the rows of a DataFrame, when they run."""
     make_folder(folder)
-    plain = df.toDF(*(place(i) for i in range(len(df.columns))))
     writing = Writing(query, str(folder.absolute()), format, tuple(fields), ordered)
-    return plain.mapInArrow(in_worker(writing), TOLD)
+    return by_place(df).mapInArrow(in_worker(writing), TOLD)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,7 @@ from pyspark.sql import functions as F
 from terascope.functions.casts import IPV4_MAX, TRUTH
 from terascope.functions.spark_form import Operand, SparkColumn, sql_type
 from terascope.kernels.encode.text import address_text
-from terascope.spark.catalyst.operands import (
-    WIDE,
-    arrow_function,
-    flipped,
-    null,
-    number,
-)
+from terascope.spark.catalyst.frame import WIDE, arrow_function, flipped, null, number
 from terascope.spark.catalyst.operators import ipv4_address, ipv4_number, is_ipv4
 from terascope.types import BIAS, INT_MIN, WIDE_MAX, Type, value_range
 

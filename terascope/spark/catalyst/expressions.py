@@ -36,12 +36,7 @@ from terascope.plan.expr import (
 )
 from terascope.spark.catalyst.casts import native_cast, range_checked
 from terascope.spark.catalyst.float_sums import float_total
-from terascope.spark.catalyst.operands import (
-    arrow_function,
-    changing,
-    literal,
-    null,
-)
+from terascope.spark.catalyst.frame import arrow_function, changing, literal, null
 from terascope.spark.catalyst.operators import spark_form
 from terascope.spark.mistakes import telling
 from terascope.types import Type

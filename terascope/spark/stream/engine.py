@@ -34,8 +34,7 @@ from terascope.physical.stream.plan import RunningStream, StreamOutput
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Rel
 from terascope.spark.catalyst.aggregates import GroupFold
-from terascope.spark.catalyst.frame import Frame, place, schema_of
-from terascope.spark.catalyst.operands import changing
+from terascope.spark.catalyst.frame import Frame, changing, place, schema_of
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.catalyst.running import BATCH_ROWS, EpochGroups, Machine, batch_of, rows_of
 from terascope.spark.engine import read_reports, report_batch, task_frame
