@@ -25,8 +25,7 @@ from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Layouts, Segment, Stored
 from terascope.streaming.state.state import StateFolder, StreamState
-from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.stored_rows import StoredRows, StoredStream
+from terascope.streaming.stored_rows import StoredRows, StoredStream, base_stream
 
 Report: TypeAlias = tuple[str, str]
 """A line that a task reports to the driver: its kind (`part`, `segment`, `heartbeat`, ..) and its

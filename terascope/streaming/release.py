@@ -29,14 +29,19 @@ from terascope.plan.rel import WEND, Aggregate, Filter, PlanMistake, Rel, inputs
 from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
-from terascope.streaming.state.tiers import BUILT_AT_ONCE
 from terascope.streaming.stored_rows import (
     StoredStream,
     rows_by_stream,
     stored_leaves,
     stored_tiers,
 )
-from terascope.streaming.tasks.windows import DueSlices, DueSpan, DueWindows, Pieces
+from terascope.streaming.tasks.windows import (
+    BUILT_AT_ONCE,
+    DueSlices,
+    DueSpan,
+    DueWindows,
+    Pieces,
+)
 from terascope.streaming.tasks.work import (
     DueJoin,
     DuePipelines,

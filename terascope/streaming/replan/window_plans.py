@@ -34,7 +34,7 @@ from terascope.sharing.windows import (
 )
 from terascope.streaming.state.runs import put
 from terascope.streaming.state.state import StreamState
-from terascope.streaming.state.tiers import base_stream
+from terascope.streaming.stored_rows import base_stream
 
 WINDOWS: Final = "windows.json"
 

@@ -29,8 +29,7 @@ from terascope.plan.show import show_named
 from terascope.streaming.closing import furthest
 from terascope.streaming.partners import streams_below
 from terascope.streaming.state.state import StreamProgress, StreamState
-from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.stored_rows import ALIVE_STREAM
+from terascope.streaming.stored_rows import ALIVE_STREAM, base_stream
 
 FURTHEST: Final = 1 << 62
 
