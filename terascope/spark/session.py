@@ -86,12 +86,6 @@ BATCH_JAVA = (
 as long before it compiles a method. By default it works beside a short run for nothing. The heap is
 small at first, and grows where Spark does much."""
 
-AS_SPARK_STARTS: Mapping[str, str] = {
-    JAVA_OPTIONS: "-XX:+UseG1GC",
-    "spark.python.daemon.module": "pyspark.daemon",
-}
-"""Settings for comparisons: JVM and workers as they are without Terascope."""
-
 LOG_SETTINGS = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -225,11 +219,6 @@ def silence_mistakes() -> None:
 def is_not_py4j(record: logging.LogRecord) -> bool:
     """Whether a log record is not from py4j."""
     return "py4j" not in Path(record.pathname).parts
-
-
-def running_session() -> SparkSession | None:
-    """The Spark that is already running in this process."""
-    return SparkSession.getActiveSession()
 
 
 def tasks(spark: SparkSession) -> tuple[int, int] | None:

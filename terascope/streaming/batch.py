@@ -147,7 +147,7 @@ class MicroBatch:
                     limits[stream.name] = stream.value, until
             for running in plan.running:
                 limits[running.name] = running.value, self.state.streams[running.key].until
-        scan = scan_watermarks(self.state.seen, self._context.skew_ns, self.state.ended)
+        scan = scan_watermarks(self.state.seen, self._context.live.skew_ns, self.state.ended)
         return Watermarks(plan.trees, scan, limits=limits)
 
     def _close_groups(self) -> None:
@@ -256,7 +256,8 @@ class MicroBatch:
         column = Col(running.value, rel.type_of(running.value))
         reached = unlimited.of(column, rel)
         last = context.horizons(state).of(rel.keys[0][1], rel.source)
-        if context.replays and reached not in (None, ALL) and last is not None:
+        if context.live.speed is not None and reached not in (None, ALL) and last is not None:
+            # Sources are replayed: as in a batch, only tuples move time, not heartbeats.
             reached = min(reached, last + 1)
         if reached is not ALL and not is_due(reached, progress):
             return False
@@ -322,7 +323,7 @@ class Pipeline:
         state: StreamState,
         watch: Callable[[BatchReport], None],
     ) -> None:
-        self._context = context
+        self.context = context
         self._watch = watch
         self.state = state
         self._working = threading.Lock()
@@ -351,7 +352,7 @@ class Pipeline:
         if at is None:  # a batch without tasks changes nothing
             return
         offset = json.loads(at)
-        known = self._context.states.load(number)
+        known = self.context.states.load(number)
         if known is not None and known.offset == offset:
             # Spark runs a batch again that is done: its parts were delivered already.
             for kind, text in reports:
@@ -359,7 +360,7 @@ class Pipeline:
                     Part.of(text).path.unlink(missing_ok=True)
             self.state = known
             return
-        batch = MicroBatch(self._context, engine, number, self._before(number), offset, reports)
+        batch = MicroBatch(self.context, engine, number, self._before(number), offset, reports)
         batch.run()
         crash_here("parts")
         report = batch.commit()
@@ -370,10 +371,10 @@ class Pipeline:
     def _before(self, number: int) -> StreamState:
         if self.state.batch < number:
             return self.state.copy()
-        found = self._context.states.newest(number - 1)
+        found = self.context.states.newest(number - 1)
         if found is None:
             raise OutputError(
-                f"the state before batch {number} is gone from '{self._context.folder.state}':"
+                f"the state before batch {number} is gone from '{self.context.folder.state}':"
                 " begin anew with another --checkpoint"
             )
         return found

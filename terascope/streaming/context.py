@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from terascope.analysis.moving import ALL
 from terascope.analysis.retention import Leaf, epoch_retention_bounds, retention_bounds
+from terascope.connectors.live import LiveSettings
 from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
@@ -39,18 +41,22 @@ class RunContext:
     """The plan, the folders and the results of a running set, for all of its batches."""
 
     plan: StreamPlan
-    stored: Mapping[int, Stored]
     folder: RunFolder
     sink: Sink
     results: Mapping[str, GrowingResult]
-    skew_ns: int
-    expire: Expiry
-    replays: bool = False
-    """Whether sources are replayed: as in a batch, only tuples move time, and not the heartbeats of
-    silent sources."""
+    live: LiveSettings
     present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
-    """For aggregations that also emit rows for empty windows: the watermark at which they were last
-    computed, and their last row then that has tuples."""
+    """The aggregations that also emit rows for empty windows, each with the watermark at which it
+    was last computed, and its last row then that has tuples."""
+
+    @cached_property
+    def stored(self) -> dict[int, Stored]:
+        """The storage of each low-level stream, by its number."""
+        return {stream.number: Stored.of(stream) for stream in self.plan.low}
+
+    @cached_property
+    def expire(self) -> Expiry:
+        return Expiry(self.plan)
 
     @property
     def states(self) -> StateFolder:

@@ -2,35 +2,26 @@
 
 In: a plan and the value up to which each query was released. Out: by interface, the value of a
 column below which a tuple may belong to a row that was released already. Tasks compare their tuples
-with these values (`LateWatch`): late tuples are counted and, on request, written to files of their
-own. A tuple is late by the watermark of its own source, which said that no such tuple would come.
-No tuple is late for a selection that tasks emit at once.
+with these values (`heartbeat.Watch`): late tuples are counted and, on request, written to files of
+their own. A tuple is late by the watermark of its own source, which said that no such tuple would
+come. No tuple is late for a selection that tasks emit at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import add
-from pathlib import Path
-from typing import Any, Final, TypeAlias
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from terascope.analysis.bounded import JoinBound
 from terascope.analysis.moving import ALL
 from terascope.analysis.retention import RowBound, RowBounds
 from terascope.connectors.base import Column
-from terascope.execute.results.parts import Part, PartWriter
-from terascope.files import PRIVATE, escaped, make_folder
 from terascope.functions.base import Value
-from terascope.physical.delivery import PartFormat
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.rel import WEND, WSTART, Aggregate, Field, Read, Rel, Scan, Sliding, Window
 from terascope.streaming.partners import streams_below
-from terascope.streaming.state.state import InterfaceReport, StreamProgress, StreamState, keep
+from terascope.streaming.state.state import StreamProgress, StreamState
 
 ClosedColumn: TypeAlias = tuple[str, SliceValue, str, bool]
 """A column, the value below which a slice of a stream is closed, the key of the stream, and whether
@@ -151,65 +142,6 @@ def of_scan(need: RowBound) -> Sequence[tuple[str, str, int | float, bool]]:
         return ()
     column = next(c for c in scan.columns if c.name == need.column)
     return [(name, column.read_from, need.bound, column.falls) for name in scan.interfaces]
-
-
-@dataclass
-class LateWatch:
-    """Finds the late tuples of one task."""
-
-    closed: Mapping[str, Sequence[ClosedColumn]]
-    folder: str | None
-    fields: Sequence[Field] = ()
-    """The columns of late tuples that are written."""
-    format: PartFormat = "parquet"
-    mode: int = PRIVATE
-    _writers: dict[str, PartWriter] = field(default_factory=dict)
-
-    def see(
-        self,
-        columns: pa.RecordBatch,
-        interface: str,
-        smallest: Mapping[str, Any],
-        largest: Mapping[str, Any],
-        report: InterfaceReport,
-    ) -> None:
-        """Count late tuples in a report. `smallest`, `largest`: of the ordered columns in this
-        batch, or further apart; most batches are told by these.
-        """
-        late: pa.Array | None = None
-        found: dict[tuple[str, SliceValue], pa.Array] = {}
-        for name, limit, stream, falls in self.closed.get(interface, ()):
-            if name not in smallest:
-                continue
-            excess = largest[name] - limit if falls else limit - smallest[name]
-            if excess <= 0:
-                continue
-            if (name, limit) not in found:
-                is_late = pc.greater if falls else pc.less
-                mask = pc.fill_null(is_late(columns.column(name), limit), False)
-                found[name, limit] = mask
-                late = mask if late is None else pc.or_(late, mask)
-                keep(report.late_behind, {name: excess}, max)
-            keep(report.late_streams, {stream: pc.sum(found[name, limit]).as_py() or 0}, add, 0)
-        if late is None:
-            return
-        rows = columns.filter(late)
-        report.late += rows.num_rows
-        if self.folder is not None and rows.num_rows:
-            self._keep(rows, interface)
-
-    def _keep(self, rows: pa.RecordBatch, interface: str) -> None:
-        assert self.folder is not None
-        if interface not in self._writers:
-            folder = Path(self.folder) / escaped(interface)
-            make_folder(folder, self.mode)
-            self._writers[interface] = PartWriter(folder, self.format, self.fields, mode=self.mode)
-        names = [f.name for f in self.fields]
-        self._writers[interface].write(rows.select(names))
-
-    def close(self) -> Iterator[tuple[str, str]]:
-        for interface, writer in self._writers.items():
-            yield "part", Part(LATE + interface, *writer.close()).to_json()
 
 
 def kept_fields(columns: Sequence[Column]) -> tuple[Field, ...]:

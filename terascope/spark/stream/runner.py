@@ -33,7 +33,7 @@ from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
 from terascope.spark.stream.source import stream_frame
 from terascope.streaming.batch import Pipeline
-from terascope.streaming.context import Expiry, RunContext
+from terascope.streaming.context import RunContext
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.late import LATE, kept_fields
 from terascope.streaming.live_source import StreamSource, stream_epochs
@@ -44,7 +44,6 @@ from terascope.streaming.replan.window_replanning import WindowReplanner
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import RunFolder
-from terascope.streaming.state.segments import Stored
 from terascope.streaming.state.state import StateFolder, StreamState
 
 
@@ -144,21 +143,8 @@ class Runner:
         state = resumed_state(self.plan, before, self._config.tasks)
         if before is not None:
             states.save(state)
-        context = RunContext(
-            self.plan,
-            self.stored,
-            self.folder,
-            self.sink,
-            self.results,
-            self.run.live.skew_ns,
-            Expiry(self.plan),
-            self.run.live.speed is not None,
-        )
+        context = RunContext(self.plan, self.folder, self.sink, self.results, self.run.live)
         return Pipeline(context, state, self._watch)
-
-    @property
-    def stored(self) -> dict[int, Stored]:
-        return {stream.number: Stored.of(stream) for stream in self.plan.low}
 
     def prepare(self, tell: Callable[[int, int], None] | None = None) -> None:
         """Compile the kernels, once for all tasks."""
@@ -186,7 +172,7 @@ class Runner:
         )
         return StreamSource(
             reads,
-            self.stored,
+            self.pipeline.context.stored,
             str(self.folder.slices),
             None if config.late is None else str(config.late.absolute()),
             self.run.format,

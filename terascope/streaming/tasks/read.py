@@ -33,7 +33,7 @@ from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.closing import ClosingSlices
 from terascope.streaming.context import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
-from terascope.streaming.late import ClosedColumn, LateWatch, kept_fields
+from terascope.streaming.late import ClosedColumn, kept_fields
 from terascope.streaming.replan.samples import Sampler
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
 from terascope.streaming.state.segments import (
@@ -101,14 +101,15 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     mine = {native.streams[place]: epochs for place, epochs in given.owned.items()}
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts, task.meter)
     partials = Partials(native, task.meter, "store")
-    fields = kept_fields(plan.columns)
-    mode = PRIVATE if native.sink is None else native.sink.mode
-    late = LateWatch(given.closed, reading.late, fields, reading.late_format, mode)
     sampler = None
     if given.sample:
         seed = zlib.crc32(f"{given.number} {given.end}".encode())
         sampler = Sampler(native.read.name, flat, given.sample, seed)
-    watch = Watch(native.read.clocks, late, sampler)
+    fields = kept_fields(plan.columns)
+    mode = PRIVATE if native.sink is None else native.sink.mode
+    watch = Watch(
+        native.read.clocks, given.closed, reading.late, fields, reading.late_format, mode, sampler
+    )
     with SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(given.splits, (), watch.see):
             known = of_own_slots(ready, wide)
@@ -118,7 +119,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
         yield from store_payloads(partials.close(), reading.stored, writer)
         yield from store_payloads(delivery.close(), reading.stored, writer)
         writer.close()
-    yield from late.close()
+    yield from watch.late_parts()
     yield from writer.reports()
     hops = [("source", given.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
