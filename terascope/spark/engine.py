@@ -56,7 +56,8 @@ from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of
 from terascope.spark.mistakes import in_worker, working
 from terascope.spark.session import master_of, parallelism, planned_once
-from terascope.spark.write import TOLD, told_batch
+from terascope.spark.stream.source import REPORT
+from terascope.spark.write import part_report, reported_parts
 
 EXCHANGE_BYTES: Final = 256 << 20
 """The most bytes of partial groups for PySpark's own exchange, which holds many rows at a time; the
@@ -207,9 +208,9 @@ class SparkBatchEngine:
         together = packed.select("stream", "payload").coalesce(1)
 
         def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return map(told_batch, joining.parts(packed_pairs(batches)))
+            return map(part_report, joining.parts(packed_pairs(batches)))
 
-        return [Part.of(row[0]) for row in together.mapInArrow(in_worker(join), TOLD).collect()]
+        return reported_parts(together.mapInArrow(in_worker(join), REPORT))
 
     def rows(self, passes: Sequence[SparkPass], number: int, target: Target) -> Frame:
         rows = all_rows(passes)
@@ -301,11 +302,6 @@ def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
     )
 
 
-def read_reports(df: DataFrame) -> list[tuple[str, str]]:
-    """The rows of a DataFrame of reports."""
-    return [(kind, text) for kind, text in df.collect()]
-
-
 # ---- in the workers ------------------------------------------------------------------------------
 
 
@@ -318,11 +314,6 @@ def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes
     for batch in batches:
         for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
             yield stream.as_py(), payload.as_py()
-
-
-def report_batch(kind: str, text: str) -> pa.RecordBatch:
-    """One report as a batch of rows."""
-    return pa.RecordBatch.from_pydict({"kind": [kind], "text": [text]})
 
 
 def merged_batches(merging: Merging, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeAlias
 from terascope.analysis.moving import ALL
 from terascope.analysis.retention import Leaf, epoch_retention_bounds, retention_bounds
 from terascope.connectors.live import LiveSettings
-from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
 from terascope.physical.stream.plan import RunningStream, StreamOutput, StreamPlan
@@ -102,8 +101,8 @@ class StreamEngine(Protocol):
         """The high level over the rows of some segments."""
         ...
 
-    def write(self, queries: Sequence[Any]) -> list[Part]:
-        """Compute queries of the high level together, and write their parts."""
+    def write(self, queries: Sequence[Any]) -> list[Report]:
+        """Compute queries of the high level together, and report the written parts."""
         ...
 
 

@@ -17,7 +17,6 @@ from typing import TypeAlias
 from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.release import Release, ReleasePart, complete_below
 from terascope.analysis.watermarks import Watermarks
-from terascope.execute.results.parts import Part
 from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import StoredJoin, StreamOutput
@@ -104,7 +103,7 @@ class Releasing:
                 due.append(made)
         due += self._spans()
         reports = run_due(self._context, self._engine, state, due)
-        return [*reports, *(("part", part.to_json()) for part in self._computed(computed))]
+        return [*reports, *self._computed(computed)]
 
     def _due(self, members: Sequence[Waiting]) -> DueSlices | DueJoin | DuePipelines | None:
         """The queries that tasks compute from closed rows."""
@@ -165,7 +164,7 @@ class Releasing:
     def _fresh_leaves(self) -> dict[str, StoredStream]:
         return stored_leaves(self._context.plan, self._fresh)
 
-    def _computed(self, computed: Sequence[Waiting]) -> list[Part]:
+    def _computed(self, computed: Sequence[Waiting]) -> list[Report]:
         """Compute the queries of the high level, in one job."""
         plan = self._context.plan
         if not computed:

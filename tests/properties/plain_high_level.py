@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import RunningStream, StreamOutput
 from terascope.plan.horizon import Horizons
@@ -58,7 +57,7 @@ class PlainHighLevel:
     def trees(self) -> Mapping[str, Rel]:
         return self.context.plan.trees.streams
 
-    def query(self, output: StreamOutput, trees: Mapping[str, Rel]) -> list[Part]:
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel]) -> list[Report]:
         sink = self.context.sink
         names = trees[output.name].names
         found = list(self.stream(output.name, trees).tuples)
@@ -72,8 +71,9 @@ class PlainHighLevel:
         ]
         batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
         folder = sink.folder_of(output.name)
-        writing = Writing(output.name, str(folder), sink.format, output.fields, output.ordered)
-        return [Part.of(row[0]) for some in writing(iter([batch])) for row in rows(some)]
+        writing = Writing(output.name, folder, sink.format, output.fields, output.ordered)
+        told = [row for some in writing(iter([batch])) for row in rows(some)]
+        return [(str(kind), str(text)) for kind, text in told]
 
     def last(self, rel: Rel, name: str, below: Value = None) -> Value:
         place = rel.names.index(name)
@@ -136,5 +136,5 @@ class PlainEngine:
         leaves = stored_leaves(context.plan, segments)
         return PlainHighLevel(context, state, leaves, self.plan)
 
-    def write(self, queries: Sequence[list[Part]]) -> list[Part]:
-        return [part for parts in queries for part in parts]
+    def write(self, queries: Sequence[list[Report]]) -> list[Report]:
+        return [report for reports in queries for report in reports]

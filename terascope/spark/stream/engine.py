@@ -25,7 +25,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from terascope.execute.results.parts import Part
 from terascope.files import is_ours
 from terascope.functions.base import Value
 from terascope.functions.states import decode_state, decode_values, encode_state, encode_values
@@ -37,10 +36,10 @@ from terascope.spark.catalyst.aggregates import GroupFold
 from terascope.spark.catalyst.frame import Frame, changing, place, schema_of
 from terascope.spark.catalyst.relations import Context, frame_of, sort_column
 from terascope.spark.catalyst.running import BATCH_ROWS, EpochGroups, Machine, batch_of, rows_of
-from terascope.spark.engine import read_reports, report_batch, task_frame
+from terascope.spark.engine import task_frame
 from terascope.spark.mistakes import telling, translating
 from terascope.spark.stream.source import REPORT
-from terascope.spark.write import written_parts
+from terascope.spark.write import Writing, read_reports, report_batch, written_parts
 from terascope.streaming.context import Report, RunContext, TaskWork
 from terascope.streaming.state.segments import Segment, SegmentWriter, Stored
 from terascope.streaming.state.state import StreamState
@@ -72,10 +71,10 @@ class SparkStreamEngine:
         leaves = stored_leaves(context.plan, segments)
         return CatalystHighLevel(self.spark, self.tasks, context, state, leaves)
 
-    def write(self, queries: Sequence[DataFrame]) -> list[Part]:
+    def write(self, queries: Sequence[DataFrame]) -> list[Report]:
         """One job for all queries: Spark plans and runs them together."""
         with translating():
-            return [Part.of(row[0]) for row in reduce(DataFrame.union, queries).collect()]
+            return read_reports(reduce(DataFrame.union, queries))
 
 
 def reported(work: TaskWork) -> Iterator[pa.RecordBatch]:
@@ -109,7 +108,8 @@ class CatalystHighLevel:
             df = df.sortWithinPartitions(*order) if order else df
         chosen = df.select(*(frame.column(f.name) for f in output.fields))
         folder = sink.folder_of(output.name)
-        return written_parts(chosen, output.name, folder, sink.format, output.fields, ordered)
+        writing = Writing(output.name, folder, sink.format, output.fields, ordered)
+        return written_parts(chosen, writing)
 
     def last(self, rel: Rel, name: str, below: Value = None) -> Value:
         frame = self._frame(rel, self.context.plan.trees.streams)
@@ -216,8 +216,7 @@ class LivingGroups(Machine):
                     self.put_to_sleep(writer, alive)
             self.put_to_sleep(writer, alive)
             writer.close()
-            for report in writer.reports():
-                yield report_batch(*report)
+            yield from starmap(report_batch, writer.reports())
 
     def put_to_sleep(self, writer: SegmentWriter, alive: Stored) -> None:
         if self.sleeping:

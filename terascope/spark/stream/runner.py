@@ -27,11 +27,11 @@ from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_fil
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
-from terascope.spark.engine import read_reports
 from terascope.spark.mistakes import translated, translating
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
 from terascope.spark.stream.source import stream_frame
+from terascope.spark.write import read_reports
 from terascope.streaming.batch import Pipeline
 from terascope.streaming.context import RunContext
 from terascope.streaming.heartbeat import BatchReport

@@ -129,8 +129,8 @@ class LiveReader(DataSourceStreamReader):
             return [StreamPartition(task) for task in self.live.tasks(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from terascope.spark.engine import report_batch
         from terascope.spark.mistakes import working
+        from terascope.spark.write import report_batch
         from terascope.streaming.tasks.read import read_tuples
 
         assert isinstance(partition, StreamPartition)
