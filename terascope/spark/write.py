@@ -37,7 +37,7 @@ from terascope.kernels.merge.payload import pack_tuples, unpack_tuples
 from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
-from terascope.spark.catalyst.casts import wide_number, written_address
+from terascope.spark.catalyst.expressions import wide_number, written_address
 from terascope.spark.catalyst.frame import by_place, place, project, schema_of
 from terascope.spark.catalyst.relations import ordered_rows
 from terascope.spark.mistakes import in_worker, translating

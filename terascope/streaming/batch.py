@@ -37,10 +37,9 @@ from terascope.streaming.closing import (
 )
 from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
-from terascope.streaming.late import closed_columns
-from terascope.streaming.partners import pass_by
 from terascope.streaming.release import Releasing, run_due
 from terascope.streaming.replan.samples import TupleSample
+from terascope.streaming.sources import closed_columns, pass_by
 from terascope.streaming.state.crash import crash_here
 from terascope.streaming.state.segments import Layouts, Segment
 from terascope.streaming.state.state import (

@@ -30,8 +30,8 @@ from terascope.machine_code import INTEGER, column, compiled_for
 from terascope.physical.delivery import PartFormat
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.rel import Field
-from terascope.streaming.late import LATE, ClosedColumn
 from terascope.streaming.replan.samples import Sampler, TupleSample
+from terascope.streaming.sources import LATE, ClosedColumn
 from terascope.streaming.state.state import InterfaceReport, StreamState, keep
 
 

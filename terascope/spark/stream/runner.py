@@ -35,12 +35,11 @@ from terascope.spark.write import read_reports
 from terascope.streaming.batch import Pipeline
 from terascope.streaming.context import RunContext
 from terascope.streaming.heartbeat import BatchReport
-from terascope.streaming.late import LATE, kept_fields
 from terascope.streaming.live_source import StreamSource, stream_epochs
-from terascope.streaming.partners import partners
 from terascope.streaming.replan.replanning import Replanner
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner
+from terascope.streaming.sources import LATE, kept_fields, partners
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import RunFolder

@@ -33,9 +33,9 @@ from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.closing import ClosingSlices
 from terascope.streaming.context import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
-from terascope.streaming.late import ClosedColumn, kept_fields
 from terascope.streaming.replan.samples import Sampler
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
+from terascope.streaming.sources import ClosedColumn, kept_fields
 from terascope.streaming.state.segments import (
     Layouts,
     Segment,
