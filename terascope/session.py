@@ -217,16 +217,16 @@ class Session:
             self._results.clear()  # what they had in Spark is gone with it
         if self._spark is None:
             from terascope.spark.session import (
+                SparkSession,
                 adopt_session,
                 open_session,
-                running_session,
                 silence_mistakes,
                 stream_settings,
             )
 
             silence_mistakes()
             # Whoever has started Spark in this process, that is the one to use, and not to stop.
-            self._given = self._given or running_session()
+            self._given = self._given or SparkSession.getActiveSession()
             if self._given is not None:
                 self._spark = adopt_session(self._given)
             else:
@@ -245,9 +245,9 @@ class Session:
     def _running_spark(self) -> SparkSession | None:
         """The Spark that is running already, for this session or for others in this process."""
         if self._spark is None and self._given is None and "pyspark" in sys.modules:
-            from terascope.spark.session import running_session
+            from terascope.spark.session import SparkSession
 
-            return running_session()
+            return SparkSession.getActiveSession()
         return self._spark or self._given
 
     def run(self, text: str, **parameters: object) -> Results:

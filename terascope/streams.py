@@ -30,8 +30,8 @@ from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Compiled
-from terascope.streaming.partners import liveness_limits
 from terascope.streaming.replan.window_plans import WindowPlans
+from terascope.streaming.sources import liveness_limits
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import Declared, Run, RunFolder
 from terascope.streaming.state.state import StreamState

@@ -21,7 +21,8 @@ class SparkGroupingSets:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Queries:
-        from terascope.spark.session import AS_SPARK_STARTS, open_session
+        from bench.peers import AS_SPARK_STARTS
+        from terascope.spark.session import open_session
 
         spark = open_session(f"local[{cores}]", "plain Spark, grouping sets", AS_SPARK_STARTS)
 

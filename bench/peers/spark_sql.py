@@ -17,7 +17,8 @@ class SparkSql:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> Queries:
-        from terascope.spark.session import AS_SPARK_STARTS, open_session
+        from bench.peers import AS_SPARK_STARTS
+        from terascope.spark.session import open_session
 
         # Our settings suit plain Spark on few cores better than its own: a shuffle of twice as many
         # partitions as cores instead of 200, and a larger heap.

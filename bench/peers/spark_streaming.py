@@ -93,7 +93,8 @@ class SparkStreaming:
     needs: tuple[str, ...] = ()
 
     def start(self, cores: int) -> PlainStreams:
-        from terascope.spark.session import AS_SPARK_STARTS, open_session
+        from bench.peers import AS_SPARK_STARTS
+        from terascope.spark.session import open_session
 
         # As for plain Spark SQL, our settings suit it better than its own 200 partitions.
         spark = open_session(f"local[{cores}]", "plain Structured Streaming", AS_SPARK_STARTS)

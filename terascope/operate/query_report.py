@@ -34,7 +34,7 @@ from terascope.plan.rel import (
 )
 from terascope.streaming.closing import epoch_watermark
 from terascope.streaming.heartbeat import BatchReport
-from terascope.streaming.partners import streams_below
+from terascope.streaming.sources import streams_below
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
 from terascope.units import NANOSECONDS, readable_moment

@@ -35,7 +35,7 @@ from terascope.operate.status import (
 from terascope.physical.operators import Measure, measures_from, summed
 from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
-from terascope.streaming.late import late_keys
+from terascope.streaming.sources import late_keys
 from terascope.streaming.state.state import StreamState as BatchState
 from terascope.units import NANOSECONDS
 

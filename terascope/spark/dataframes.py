@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -31,8 +30,7 @@ from terascope.connectors.tables.convert import Fault, of_range
 from terascope.diagnostic import SourceError
 from terascope.functions.spark_form import Operand, SparkArguments, sql_type
 from terascope.physical.job import SourceRead
-from terascope.spark.catalyst.frame import in_places, place
-from terascope.spark.catalyst.operands import null, number
+from terascope.spark.catalyst.frame import arrow_function, by_place, in_places, null, number, place
 from terascope.spark.catalyst.operators import floor_divide
 from terascope.spark.engine import META
 from terascope.spark.session import is_alive
@@ -72,7 +70,7 @@ def bound_dataframe(name: str, df: object) -> DataFrameInterface:
     """
     if not isinstance(df, DataFrame):
         raise SourceError(not_a_dataframe(name, df))
-    if not is_remote() and not is_alive(df.sparkSession):
+    if not is_alive(df.sparkSession):
         raise SourceError(
             f"DataFrame '{name}' is of a Spark that was stopped; make it anew in the one that runs"
         )
@@ -151,7 +149,7 @@ def in_session(spark: SparkSession, df: DataFrame, places: Sequence[int]) -> Dat
     """Some columns of a DataFrame, as c0, c1, ..., in another session of the same Spark, with
     Terascope's settings. The DataFrame was analysed in its own session.
     """
-    plain = df.toDF(*(place(i) for i in range(len(df.columns))))
+    plain = by_place(df)
     chosen = plain.select(*in_places(F.col(place(i)) for i in places))
     if not places:  # a view has a column at least
         chosen = plain.select(F.lit(True).alias(place(0)))
@@ -268,7 +266,7 @@ def ticks(count: SparkColumn, nanoseconds: int, column: Column) -> CheckedColumn
     return of_unsigned(CheckedColumn(F.when(fits, value), fault), column.type)
 
 
-def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
+def parsing(column: Column) -> Callable[..., SparkColumn]:
     """The conversion of Parquet columns as a Spark function."""
 
     def parse(values: pa.Array) -> pa.Array:
@@ -277,7 +275,4 @@ def parsing(column: Column) -> Callable[[SparkColumn], SparkColumn]:
         codes = pa.array(faults.astype(np.int8))
         return pa.StructArray.from_arrays([made.values, codes], ["value", "fault"])
 
-    spark: Any = F  # PySpark's type stubs do not know arrow_udf
-    both = f"value {sql_type(column.type)}, fault tinyint"
-    made: Callable[[SparkColumn], SparkColumn] = spark.arrow_udf(parse, both)
-    return made
+    return arrow_function(parse, f"value {sql_type(column.type)}, fault tinyint")

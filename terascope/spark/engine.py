@@ -1,22 +1,35 @@
 """The engine of Spark: reading tasks and merging tasks as jobs, the exchange as a shuffle.
 
-In: the passes that the executor (terascope.execute.low_level) asks for. Out: their reports, and
-Frames of the low-level streams for the high level. A read whose low level is not native is a
-DataFrame of its columns c0, c1, ... and a last column `#meta`. Tuples have a NULL there; the last
-row of every partition has nothing but `#meta`, the JSON of what reading it saw (bytes, tuples,
-malformed ones, how far time moved), so that the counts come with the one pass over the data.
+In: the passes that the executor (terascope.execute.low_level) asks for. Out: for each a
+`SparkPass`: the reports of its tasks with the small payloads, and all packed groups and tuples,
+which Spark keeps until a later pass or the high level reads them, as Frames of low-level streams.
+
+Most sets leave hardly any rows: their tasks write the answers themselves. Planning a DataFrame,
+generating its code and keeping its rows takes Spark's JVM longer than the tasks of a short run, so
+a pass is a plain job over the numbers of tasks, and reports travel with the message that a task is
+done (an accumulator). Where DataFrames read the rows anyway, or where Spark is a server without
+other jobs, the pass is a DataFrame, too.
+
+A read whose low level is not native is a DataFrame of its columns c0, c1, ... and a last column
+`#meta`. Tuples have a NULL there; the last row of every partition has nothing but `#meta`, the JSON
+of what reading it saw (bytes, tuples, malformed ones, how far time moved), so that the counts come
+with the one pass over the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import Any, Final, TypeAlias, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark import RDD, Accumulator, AccumulatorParam, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
 from terascope.connectors.base import ReadReport, Split, arrow_type
@@ -24,6 +37,7 @@ from terascope.connectors.registry import read_split
 from terascope.execute.merge import LeftoverJoin, Merging
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
 from terascope.execute.reports import (
+    Kind,
     Outgoing,
     ReportFilter,
     Reports,
@@ -40,28 +54,49 @@ from terascope.physical.job import SourceRead
 from terascope.physical.splits import bundles
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of
-from terascope.spark.mistakes import in_worker
-from terascope.spark.passing import (
-    OUTGOING,
-    OUTGOING_ARROW,
-    Kept,
-    SparkPass,
-    all_rows,
-    each_once,
-    frame_pass,
-    packed_pairs,
-    plain_pass,
-    task_frame,
-    to_arrow,
-)
-from terascope.spark.session import parallelism
-from terascope.spark.write import TOLD, told_batch
+from terascope.spark.mistakes import in_worker, working
+from terascope.spark.session import master_of, parallelism, planned_once
+from terascope.spark.stream.source import REPORT
+from terascope.spark.write import part_report, reported_parts
 
 EXCHANGE_BYTES: Final = 256 << 20
 """The most bytes of partial groups for PySpark's own exchange, which holds many rows at a time; the
 exchange of DataFrames holds one."""
+KEPT: Final = StorageLevel.MEMORY_AND_DISK
+META: Final = "#meta"
 
-META = "#meta"
+Item = TypeVar("Item")
+Kept: TypeAlias = RDD[Any] | DataFrame
+"""Rows that Spark keeps until they are released."""
+ReportsByTask: TypeAlias = dict[str, dict[int, list[Outgoing]]]
+"""The reports of each pass, by task: a repeated task reports again, and counts once."""
+
+_accumulators: WeakKeyDictionary[SparkContext, Accumulator[ReportsByTask]] = WeakKeyDictionary()
+OUTGOING: Final = "stream int, destination int, kind string, payload binary, report string"
+OUTGOING_ARROW: Final = pa.schema(
+    [
+        ("stream", pa.int32()),
+        ("destination", pa.int32()),
+        ("kind", pa.string()),
+        ("payload", pa.binary()),
+        ("report", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class SparkPass:
+    """The output of the tasks of one pass."""
+
+    reports: TaskReports
+    as_frame: Callable[[], DataFrame]
+    plain: RDD[Any] | None = None
+    """The rows with a payload, where the pass was a plain job."""
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All rows with a payload, as columns of `OUTGOING`."""
+        return self.as_frame()
 
 
 @dataclass
@@ -69,7 +104,7 @@ class SparkBatchEngine:
     """Jobs of one session of Spark. `kept`: the rows that Spark keeps for later passes."""
 
     spark: SparkSession
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[Kept]
 
     @property
     def tasks(self) -> int:
@@ -77,7 +112,7 @@ class SparkBatchEngine:
 
     @property
     def processes(self) -> int:
-        return parallelism(self.spark.sparkContext.master or "")
+        return parallelism(master_of(self.spark))
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> SparkPass:
         sent = ReportFilter.of(leftovers, self.tasks)
@@ -85,15 +120,14 @@ class SparkBatchEngine:
         made = tuple(native_bundles(reading, self.tasks))
         if is_remote() or high - sent.leftovers:
             tasks = [partial(low_batches, reading, bundle) for bundle in made]
-            rows = task_frame(self.spark, tasks, OUTGOING)
-            return frame_pass(self.spark, rows, sent, self.kept)
+            return self._frame_pass(task_frame(self.spark, tasks, OUTGOING), sent)
         numbers = self.spark.sparkContext.parallelize(range(len(made)), max(1, len(made)))
 
         def low_tasks(numbers: Iterable[int]) -> Iterator[Outgoing]:
             for number in numbers:
                 yield from low_rows(reading, made[number])
 
-        return plain_pass(self.spark, numbers, low_tasks, sent, self.kept)
+        return self._plain_pass(numbers, low_tasks, sent)
 
     def merge(
         self,
@@ -114,11 +148,51 @@ class SparkBatchEngine:
             def merge_task(rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
                 return merging.merged(packed for _, packed in rows)
 
-            return plain_pass(self.spark, met, merge_task, sent, self.kept)
+            return self._plain_pass(met, merge_task, sent)
         groups = all_rows(having).filter(F.col("kind") == "groups")
         exchanged = groups.repartitionById(destinations, F.col("destination"))
         merged = exchanged.mapInArrow(in_worker(partial(merged_batches, merging)), OUTGOING)
-        return frame_pass(self.spark, merged, sent, self.kept)
+        return self._frame_pass(merged, sent)
+
+    def _plain_pass(
+        self,
+        items: RDD[Item],
+        work: Callable[[Iterable[Item]], Iterator[Outgoing]],
+        sent: ReportFilter,
+    ) -> SparkPass:
+        """Run the work on each partition. Rows with a payload stay in Spark, reports are sent."""
+        spark, once = self.spark, uuid4().hex
+        said = accumulator(spark.sparkContext)
+
+        def run(number: int, items: Iterable[Item]) -> Iterator[tuple[int, int, Kind, bytes, Any]]:
+            reports: list[Outgoing] = []
+            with working():
+                for row in work(items):
+                    if sent.selects(row):
+                        reports.append(sent.report(row))
+                    if row.payload is not None:
+                        yield row.stream, row.destination, row.kind, row.payload, row.report
+            said.add({once: {number: reports}})
+
+        rows = items.mapPartitionsWithIndex(run).persist(KEPT)
+        self.kept.append(rows)
+        try:
+            # Counted by the JVM: to look at rows in Python would take a second worker for each
+            # task.
+            rows._jrdd.count()
+        finally:
+            by_task = said.value.pop(once, {})
+        reports = TaskReports([row for number in sorted(by_task) for row in by_task[number]])
+        return SparkPass(
+            reports, lambda: spark.createDataFrame(rows, OUTGOING, verifySchema=False), rows
+        )
+
+    def _frame_pass(self, df: DataFrame, sent: ReportFilter) -> SparkPass:
+        """Compute and keep the rows of a DataFrame of `OUTGOING`."""
+        with planned_once(self.spark):
+            df = df.persist(KEPT)
+            self.kept.append(df)
+            return SparkPass(collected_reports(df, sent), lambda: df)
 
     def holding(self, rows: Sequence[Outgoing]) -> SparkPass:
         def frame() -> DataFrame:
@@ -134,9 +208,9 @@ class SparkBatchEngine:
         together = packed.select("stream", "payload").coalesce(1)
 
         def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return map(told_batch, joining.parts(packed_pairs(batches)))
+            return map(part_report, joining.parts(packed_pairs(batches)))
 
-        return [Part.of(row[0]) for row in together.mapInArrow(in_worker(join), TOLD).collect()]
+        return reported_parts(together.mapInArrow(in_worker(join), REPORT))
 
     def rows(self, passes: Sequence[SparkPass], number: int, target: Target) -> Frame:
         rows = all_rows(passes)
@@ -151,7 +225,95 @@ def tasks_of(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions", "4") or 4)
 
 
+def all_rows(passes: Iterable[SparkPass]) -> DataFrame:
+    """The rows of several passes, each pass once."""
+    return reduce(DataFrame.union, [one.frame for one in each_once(passes)])
+
+
+def each_once(passes: Iterable[SparkPass]) -> list[SparkPass]:
+    """The passes without repetitions: a pass is listed for every stream of its rows."""
+    return list({id(one): one for one in passes}.values())
+
+
+def task_frame(
+    spark: SparkSession,
+    tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]],
+    schema: T.StructType | str,
+) -> DataFrame:
+    """The rows that tasks give, not computed yet: each piece of work is a task of its own.
+
+    A data source of Spark would do, but Spark starts two Python processes for each read of one, to
+    ask for its columns and its partitions: that takes longer than most reads.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch], once: str = uuid4().hex) -> Iterator[pa.RecordBatch]:
+        """`once` makes it unlike any other: Spark would take what it keeps of an equal one for its
+        rows, though the files have changed since.
+        """
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from tasks[number]()
+
+    numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
+    return numbers.mapInArrow(in_worker(run), schema)
+
+
+def source_frame(spark: SparkSession, read: SourceRead, tasks: int) -> DataFrame:
+    """The tuples of a read, with `#meta` rows; not computed yet."""
+    plain = [partial(read_bundle, read, splits) for splits in bundles(read.splits, tasks)]
+    return task_frame(spark, plain, schema_of(read.columns).add(META, "string"))
+
+
+def accumulator(context: SparkContext) -> Accumulator[ReportsByTask]:
+    """The accumulator of this Spark: PySpark remembers each one that was ever made."""
+    if context not in _accumulators:
+        _accumulators[context] = context.accumulator({}, GatherReports())
+    return _accumulators[context]
+
+
+class GatherReports(AccumulatorParam[ReportsByTask]):
+    """Combines the reports of tasks."""
+
+    def zero(self, value: ReportsByTask) -> ReportsByTask:
+        return {}
+
+    def addInPlace(self, value1: ReportsByTask, value2: ReportsByTask) -> ReportsByTask:
+        for once, by_task in value2.items():
+            value1.setdefault(once, {}).update(by_task)
+        return value1
+
+
+def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
+    """The rows of a DataFrame of `OUTGOING` that are sent to the driver."""
+    kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
+    wanted = F.col("report").isNotNull() | (kind == "groups")
+    most = F.lit(sent.groups_bytes)
+    if sent.leftovers:
+        wanted |= (kind == "rows") & stream.isin(*sent.leftovers)
+        most = F.when(kind == "rows", sent.rows_bytes).otherwise(most)
+    size = F.coalesce(F.length(payload), F.lit(0))
+    payloads = F.when(size <= most, payload)
+    rows = df.filter(wanted).select(stream, kind, "report", payloads, size).collect()
+    return TaskReports(
+        [
+            Outgoing(s, 0, k, None, t, n) if p is None else Outgoing(s, 0, k, bytes(p), t)
+            for s, k, t, p, n in rows
+        ]
+    )
+
+
 # ---- in the workers ------------------------------------------------------------------------------
+
+
+def to_arrow(row: Outgoing) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([vars(row)], OUTGOING_ARROW)
+
+
+def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """The stream and the payload of each row, as Spark passes them to a task."""
+    for batch in batches:
+        for stream, payload in zip(batch["stream"], batch["payload"], strict=True):
+            yield stream.as_py(), payload.as_py()
 
 
 def merged_batches(merging: Merging, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,23 +321,8 @@ def merged_batches(merging: Merging, batches: Iterator[pa.RecordBatch]) -> Itera
     return map(to_arrow, merging.merged(packed_pairs(batches)))
 
 
-def unpacked(
-    fields: Sequence[Field], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Packed tuples as columns of Spark."""
-    names = [place(i) for i in range(len(fields))]
-    for batch in batches:
-        for payload in batch["payload"]:
-            for rows in unpack_tuples(payload.as_py()):
-                pairs = zip(rows.columns, fields, strict=True)
-                columns = [plain_column(column, f.type) for column, f in pairs]
-                yield pa.RecordBatch.from_arrays(columns, names)
-
-
-def source_frame(spark: SparkSession, read: SourceRead, tasks: int) -> DataFrame:
-    """The tuples of a read, with `#meta` rows; not computed yet."""
-    plain = [partial(read_bundle, read, splits) for splits in bundles(read.splits, tasks)]
-    return task_frame(spark, plain, schema_of(read.columns).add(META, "string"))
+def low_batches(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:
+    return map(to_arrow, low_rows(reading, bundle))
 
 
 def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
@@ -196,5 +343,14 @@ def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.Record
     yield pa.RecordBatch.from_pylist([{META: reports_to_json(reports)}], schema)
 
 
-def low_batches(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:
-    return map(to_arrow, low_rows(reading, bundle))
+def unpacked(
+    fields: Sequence[Field], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Packed tuples as columns of Spark."""
+    names = [place(i) for i in range(len(fields))]
+    for batch in batches:
+        for payload in batch["payload"]:
+            for rows in unpack_tuples(payload.as_py()):
+                pairs = zip(rows.columns, fields, strict=True)
+                columns = [plain_column(column, f.type) for column, f in pairs]
+                yield pa.RecordBatch.from_arrays(columns, names)

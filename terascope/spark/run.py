@@ -24,6 +24,7 @@ from terascope.connectors.dataframe import DataFrameInterface
 from terascope.execute.low_level import EngineName, LowResult, Progress, run_low_level
 from terascope.execute.reports import reports_from_json, scan_horizon
 from terascope.execute.results.job_result import IN_MEMORY, JobResult
+from terascope.execute.results.parts import drop_other_parts
 from terascope.execute.results.result_files import Format
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.job import Job, SourceRead
@@ -35,10 +36,16 @@ from terascope.plan.rel import Rel
 from terascope.spark.catalyst.frame import Frame
 from terascope.spark.catalyst.relations import Context, frame_of, ordered_rows
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
-from terascope.spark.engine import META, SparkBatchEngine, source_frame, tasks_of
+from terascope.spark.engine import (
+    KEPT,
+    META,
+    Kept,
+    SparkBatchEngine,
+    source_frame,
+    tasks_of,
+)
 from terascope.spark.mistakes import translating
-from terascope.spark.passing import KEPT, Kept
-from terascope.spark.write import more_parts, parts_frame, write_output, write_parts
+from terascope.spark.write import Writing, more_parts, parts_frame, write_output
 
 
 @dataclass
@@ -84,7 +91,10 @@ class SparkResult(JobResult):
         have, fields = self.parts.get(output), self.fields[output]
         if have is None:
             if in_parts:
-                return write_parts(self.unsorted[output], path, cast("PartFormat", format), fields)
+                writing = Writing("", path.absolute(), cast("PartFormat", format), fields)
+                parts = more_parts(self.unsorted[output], writing)
+                drop_other_parts(path, [part.path for part in parts])
+                return sum(part.rows for part in parts)
             return write_output(self.dataframes[output], path, format, fields)
         if in_parts or sum(part.rows for part in have) <= IN_MEMORY:
             return super().write(output, path, format, in_parts)
@@ -160,8 +170,8 @@ def write_leftovers(
         frame = frame_of(rel, context)
         fields = result.part_fields[query]
         columns = frame.df.select(*(frame.column(f.name) for f in fields))
-        folder = sink.folder_of(query)
-        result.parts[query] += more_parts(columns, query, folder, sink.format, fields)
+        writing = Writing(query, sink.folder_of(query), sink.format, fields)
+        result.parts[query] += more_parts(columns, writing)
 
 
 def read_sources(

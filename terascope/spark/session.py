@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from pyspark import SparkConf, SparkContext
@@ -57,7 +57,7 @@ SQL_SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.minBatchesToRetain": "10",
     # It would make integers of the decimals that bounds are given as
-    # (terascope.spark.catalyst.operands).
+    # (terascope.spark.catalyst.frame).
     "spark.sql.optimizer.excludedRules": (
         "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
     ),
@@ -85,12 +85,6 @@ BATCH_JAVA = (
 """Options of a JVM that starts, runs a few jobs and ends: its optimising compiler waits ten times
 as long before it compiles a method. By default it works beside a short run for nothing. The heap is
 small at first, and grows where Spark does much."""
-
-AS_SPARK_STARTS: Mapping[str, str] = {
-    JAVA_OPTIONS: "-XX:+UseG1GC",
-    "spark.python.daemon.module": "pyspark.daemon",
-}
-"""Settings for comparisons: JVM and workers as they are without Terascope."""
 
 LOG_SETTINGS = """\
 rootLogger.level = error
@@ -227,14 +221,12 @@ def is_not_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def running_session() -> SparkSession | None:
-    """The Spark that is already running in this process."""
-    return SparkSession.getActiveSession()
-
-
 def tasks(spark: SparkSession) -> tuple[int, int] | None:
     """The tasks of the running stages that are done, and all of them."""
-    tracker = spark.sparkContext.statusTracker()
+    context = context_of(spark)
+    if context is None:
+        return None
+    tracker = context.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]
     if not known:
@@ -242,27 +234,42 @@ def tasks(spark: SparkSession) -> tuple[int, int] | None:
     return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
 
 
+def context_of(session: SparkSession) -> Any:
+    """The SparkContext of a session; None: a session of Spark Connect has none in this process."""
+    return getattr(session, "sparkContext", None)
+
+
 def is_alive(session: SparkSession) -> bool:
-    """Whether a session can still run anything: its JVM exists and was not stopped."""
+    """Whether a session can still run anything: its JVM, or its connection to the server of Spark
+    Connect, exists and was not stopped.
+    """
     try:
-        return not session.sparkContext._jsc.sc().isStopped()
+        context = context_of(session)
+        if context is None:
+            return not cast(Any, session).is_stopped
+        return not context._jsc.sc().isStopped()
     except Exception:  # py4j has several for a JVM that is not there
         return False
 
 
+def master_of(session: SparkSession) -> str:
+    """The master URL of a session; empty where Spark Connect does not say."""
+    context = context_of(session)
+    return "" if context is None else context.master or ""
+
+
 def runs_here(session: SparkSession) -> bool:
     """Whether the tasks of a session run on this machine, and have its files."""
-    try:
-        return (session.sparkContext.master or "").startswith("local")
-    except (PySparkException, AttributeError):  # a session of Spark Connect does not know
-        return False
+    return master_of(session).startswith("local")
 
 
 def forget_session(session: SparkSession) -> None:
     """Forget a session whose JVM is gone, so that another one can be started in this process.
     PySpark keeps references to its JVM in its classes, and would use the old one for ever.
     """
-    context: Any = session.sparkContext
+    context = context_of(session)
+    if context is None:
+        return
     with suppress(Exception):  # the server that workers report to
         context._accumulatorServer.shutdown()
     with suppress(Exception):  # closes the sockets that nobody answers any more

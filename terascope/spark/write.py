@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.parts import Part, PartWriter, drop_other_parts
+from terascope.execute.results.parts import Part, PartWriter
 from terascope.execute.results.result_files import (
     PARQUET_COMPRESSION,
     Chunk,
@@ -37,14 +37,14 @@ from terascope.kernels.merge.payload import pack_tuples, unpack_tuples
 from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
-from terascope.spark.catalyst.casts import wide_number, written_address
-from terascope.spark.catalyst.frame import place, project, schema_of
+from terascope.spark.catalyst.expressions import wide_number, written_address
+from terascope.spark.catalyst.frame import by_place, place, project, schema_of
 from terascope.spark.catalyst.relations import ordered_rows
 from terascope.spark.mistakes import in_worker, translating
+from terascope.spark.stream.source import REPORT
 from terascope.types import Type
 
 CHUNK = "chunk binary, rows bigint"
-TOLD = "told string"
 
 
 def write_output(df: DataFrame, path: Path, format: Format, fields: Sequence[Field]) -> int:
@@ -69,9 +69,7 @@ def chunks(df: DataFrame, encode: Encode) -> Iterator[Chunk]:
             yield pa.RecordBatch.from_pydict(chunk)
 
     with translating():
-        # PySpark looks the columns up by name, and takes a dot in one for a field of a struct.
-        plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-        packed = plain.mapInArrow(in_worker(encoded), CHUNK)
+        packed = by_place(df).mapInArrow(in_worker(encoded), CHUNK)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             yield bytes(row[0]), row[1]
 
@@ -129,67 +127,61 @@ def readable_frame(df: DataFrame, fields: Sequence[Field]) -> DataFrame:
             return written_address(column)
         return wide_number(column) if type is Type.WIDE else column
 
-    # PySpark looks columns up by name, and takes a dot in one for a field of a struct.
-    plain = df.toDF(*(place(i) for i in range(len(fields))))
     shown = (readable(F.col(place(i)), f.type).alias(f.name) for i, f in enumerate(fields))
-    return plain.select(*shown)
+    return by_place(df).select(*shown)
 
 
-def write_parts(df: DataFrame, folder: Path, format: PartFormat, fields: Sequence[Field]) -> int:
-    """The rows of a DataFrame as a folder of parts, each written by a task."""
-    parts = more_parts(df, "", folder, format, fields)
-    drop_other_parts(folder, [part.path for part in parts])
-    return sum(part.rows for part in parts)
-
-
-def more_parts(
-    df: DataFrame, query: str, folder: Path, format: PartFormat, fields: Sequence[Field]
-) -> list[Part]:
-    """The rows of a DataFrame as parts in a folder that may have others."""
-    with translating():
-        told = written_parts(df, query, folder, format, fields)
-        return [Part.of(row[0]) for row in told.collect()]
-
-
-def written_parts(
-    df: DataFrame,
-    query: str,
-    folder: Path,
-    format: PartFormat,
-    fields: Sequence[Field],
-    ordered: KeptOrder = (),
-) -> DataFrame:
-    """The reports of the tasks that write the rows of a DataFrame, when they run."""
-    make_folder(folder)
-    plain = df.toDF(*(place(i) for i in range(len(df.columns))))
-    writing = Writing(query, str(folder.absolute()), format, tuple(fields), ordered)
-    return plain.mapInArrow(in_worker(writing), TOLD)
+# ---- parts ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Writing:
-    """Writes the rows of a task to one part."""
+    """Writes the rows of a task to one part, and reports it."""
 
     query: str
-    folder: str
+    folder: Path
     format: PartFormat
     fields: tuple[Field, ...]
     ordered: KeptOrder = ()
     """The columns whose order is checked."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        folder = Path(self.folder)
-        with PartWriter(folder, self.format, self.fields, ordered=self.ordered) as part:
+        with PartWriter(self.folder, self.format, self.fields, ordered=self.ordered) as part:
             for batch in batches:
                 if batch.num_rows:
                     part.write(batch)
             path, rows = part.close()
-        yield told_batch(Part(self.query, path, rows, part.extents))
+        yield part_report(Part(self.query, path, rows, part.extents))
 
 
-def told_batch(part: Part) -> pa.RecordBatch:
-    """The report of a part as a row of `TOLD`."""
-    return pa.RecordBatch.from_pydict({"told": [part.to_json()]})
+def written_parts(df: DataFrame, writing: Writing) -> DataFrame:
+    """The reports of the tasks that write the rows of a DataFrame, when they run."""
+    make_folder(writing.folder)
+    return by_place(df).mapInArrow(in_worker(writing), REPORT)
+
+
+def more_parts(df: DataFrame, writing: Writing) -> list[Part]:
+    """The rows of a DataFrame as parts in a folder that may have others."""
+    with translating():
+        return reported_parts(written_parts(df, writing))
+
+
+def report_batch(kind: str, text: str) -> pa.RecordBatch:
+    """A report of a task as a row of `REPORT`."""
+    return pa.RecordBatch.from_pydict({"kind": [kind], "text": [text]})
+
+
+def part_report(part: Part) -> pa.RecordBatch:
+    return report_batch("part", part.to_json())
+
+
+def read_reports(df: DataFrame) -> list[tuple[str, str]]:
+    """The rows of a DataFrame of reports."""
+    return [(kind, text) for kind, text in df.collect()]
+
+
+def reported_parts(df: DataFrame) -> list[Part]:
+    return [Part.of(text) for _, text in read_reports(df)]
 
 
 def parts_frame(

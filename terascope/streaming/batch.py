@@ -25,6 +25,7 @@ from terascope.functions.base import Value
 from terascope.physical.stream.plan import RunningStream
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import Col
+from terascope.plan.rel import Project
 from terascope.streaming.closing import (
     ClosingSlices,
     due,
@@ -36,10 +37,9 @@ from terascope.streaming.closing import (
 )
 from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.heartbeat import BatchReport, Heartbeat
-from terascope.streaming.late import closed_columns
-from terascope.streaming.partners import pass_by
 from terascope.streaming.release import Releasing, run_due
 from terascope.streaming.replan.samples import TupleSample
+from terascope.streaming.sources import closed_columns, pass_by
 from terascope.streaming.state.crash import crash_here
 from terascope.streaming.state.segments import Layouts, Segment
 from terascope.streaming.state.state import (
@@ -146,7 +146,7 @@ class MicroBatch:
                     limits[stream.name] = stream.value, until
             for running in plan.running:
                 limits[running.name] = running.value, self.state.streams[running.key].until
-        scan = scan_watermarks(self.state.seen, self._context.skew_ns, self.state.ended)
+        scan = scan_watermarks(self.state.seen, self._context.live.skew_ns, self.state.ended)
         return Watermarks(plan.trees, scan, limits=limits)
 
     def _close_groups(self) -> None:
@@ -255,15 +255,16 @@ class MicroBatch:
         column = Col(running.value, rel.type_of(running.value))
         reached = unlimited.of(column, rel)
         last = context.horizons(state).of(rel.keys[0][1], rel.source)
-        if context.replays and reached not in (None, ALL) and last is not None:
+        if context.live.speed is not None and reached not in (None, ALL) and last is not None:
+            # Sources are replayed: as in a batch, only tuples move time, not heartbeats.
             reached = min(reached, last + 1)
         if reached is not ALL and not is_due(reached, progress):
             return False
-        high = context.high_level(self._engine, state, state.segments)
-        trees = context.plan.trees.streams
+        high = self._engine.high_level(context, state, state.segments)
         if reached is ALL:
             if last is None:
-                last = high.furthest_epoch(rel, trees)
+                epochs = Project(rel.source, ((running.value, rel.keys[0][1]),))
+                last = high.last(epochs, running.value)
             reached = None if last is None else last + 1
         if not is_due(reached, progress):
             progress.ended = state.ended
@@ -271,7 +272,7 @@ class MicroBatch:
         before = [s for s in state.segments if s.stream == state_stream(running.key)]
         alive = StoredStream(state_fields(rel), tuple(before))
         low = None if progress.until is None else int(progress.until)
-        reports = high.running_step(running, alive, low, int(reached), trees, context.folder.slices)
+        reports = high.running_step(running, alive, low, int(reached))
         state.segments = [s for s in state.segments if s not in before]
         self._ingest(reports)
         progress.until, progress.ended = reached, state.ended
@@ -321,7 +322,7 @@ class Pipeline:
         state: StreamState,
         watch: Callable[[BatchReport], None],
     ) -> None:
-        self._context = context
+        self.context = context
         self._watch = watch
         self.state = state
         self._working = threading.Lock()
@@ -350,7 +351,7 @@ class Pipeline:
         if at is None:  # a batch without tasks changes nothing
             return
         offset = json.loads(at)
-        known = self._context.states.load(number)
+        known = self.context.states.load(number)
         if known is not None and known.offset == offset:
             # Spark runs a batch again that is done: its parts were delivered already.
             for kind, text in reports:
@@ -358,7 +359,7 @@ class Pipeline:
                     Part.of(text).path.unlink(missing_ok=True)
             self.state = known
             return
-        batch = MicroBatch(self._context, engine, number, self._before(number), offset, reports)
+        batch = MicroBatch(self.context, engine, number, self._before(number), offset, reports)
         batch.run()
         crash_here("parts")
         report = batch.commit()
@@ -369,10 +370,10 @@ class Pipeline:
     def _before(self, number: int) -> StreamState:
         if self.state.batch < number:
             return self.state.copy()
-        found = self._context.states.newest(number - 1)
+        found = self.context.states.newest(number - 1)
         if found is None:
             raise OutputError(
-                f"the state before batch {number} is gone from '{self._context.folder.state}':"
+                f"the state before batch {number} is gone from '{self.context.folder.state}':"
                 " begin anew with another --checkpoint"
             )
         return found

@@ -44,7 +44,7 @@ class ClosingSlices:
     """Slices from `low` up to, and without, `high`; None: no limit on that side."""
     segments: tuple[Segment, ...]
     destination: int
-    together: bool = False
+    together: bool
     """The slices stay open: their partials are only compacted."""
 
 
@@ -181,15 +181,15 @@ def due(
     however many they are, or their rows would be emitted out of order.
     """
     until = state.streams[stream.key].until
-    waiting = [s for s in state.segments if s.stream == stream.key and s.kind == "groups"]
+    pending = state.partials(stream.key)
     if watermark is ALL:
-        return None, work(stream, waiting, until, None)
+        return None, work(stream, pending, until, None)
     if watermark is None or (until is not None and watermark <= until):
         return until, []
-    high = within(waiting, until, watermark, portion)
+    high = within(pending, until, watermark, portion)
     if least is not None:
         high = max(high, min(least, watermark))
-    return high, work(stream, [s for s in waiting if s.has_before(high)], until, high)
+    return high, work(stream, [s for s in pending if s.has_before(high)], until, high)
 
 
 def work(
@@ -200,17 +200,12 @@ def work(
     together: bool = False,
 ) -> list[ClosingSlices]:
     """The slices that close, by destination."""
-    homes = sorted({segment.destination for segment in segments})
+    homes: dict[int, list[Segment]] = {}
+    for segment in segments:
+        homes.setdefault(segment.destination, []).append(segment)
     return [
-        ClosingSlices(
-            stream.number,
-            low,
-            high,
-            tuple(s for s in segments if s.destination == home),
-            home,
-            together,
-        )
-        for home in homes
+        ClosingSlices(stream.number, low, high, tuple(some), home, together)
+        for home, some in sorted(homes.items())
     ]
 
 
@@ -253,10 +248,6 @@ def scattered(stream: LowStream, state: StreamState) -> list[ClosingSlices]:
     """The partials of open slices that are in too many segments. Large segments stay as they are;
     otherwise all open slices would be written again and again.
     """
-    waiting = [
-        s
-        for s in state.segments
-        if s.stream == stream.key and s.kind == "groups" and s.rows < LARGE_SEGMENT
-    ]
-    made = work(stream, waiting, state.streams[stream.key].until, None, together=True)
+    small = [s for s in state.partials(stream.key) if s.rows < LARGE_SEGMENT]
+    made = work(stream, small, state.streams[stream.key].until, None, together=True)
     return [slices for slices in made if len(slices.segments) >= MANY_SEGMENTS]

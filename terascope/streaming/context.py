@@ -10,25 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from terascope.analysis.moving import ALL
 from terascope.analysis.retention import Leaf
-from terascope.execute.results.parts import Part
+from terascope.connectors.live import LiveSettings
 from terascope.functions.base import Value
 from terascope.physical.delivery import Sink
 from terascope.physical.stream.plan import RunningStream, StreamOutput, StreamPlan
-from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
-from terascope.plan.rel import Aggregate, Rel, Running
+from terascope.plan.rel import Aggregate, Rel
 from terascope.streaming.closing import furthest
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Layouts, Segment, Stored
 from terascope.streaming.state.state import StateFolder, StreamState
-from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.stored_rows import StoredRows, StoredStream, stored_leaves
+from terascope.streaming.stored_rows import StoredRows, StoredStream, base_stream
 
 Report: TypeAlias = tuple[str, str]
 """A line that a task reports to the driver: its kind (`part`, `segment`, `heartbeat`, ..) and its
@@ -42,18 +40,22 @@ class RunContext:
     """The plan, the folders and the results of a running set, for all of its batches."""
 
     plan: StreamPlan
-    stored: Mapping[int, Stored]
     folder: RunFolder
     sink: Sink
     results: Mapping[str, GrowingResult]
-    skew_ns: int
-    expire: Expiry
-    replays: bool = False
-    """Whether sources are replayed: as in a batch, only tuples move time, and not the heartbeats of
-    silent sources."""
+    live: LiveSettings
     present: dict[Aggregate, tuple[Value, Value]] = field(default_factory=dict)
-    """For aggregations that also emit rows for empty windows: the watermark at which they were last
-    computed, and their last row then that has tuples."""
+    """The aggregations that also emit rows for empty windows, each with the watermark at which it
+    was last computed, and its last row then that has tuples."""
+
+    @cached_property
+    def stored(self) -> dict[int, Stored]:
+        """The storage of each low-level stream, by its number."""
+        return {stream.number: Stored.of(stream) for stream in self.plan.low}
+
+    @cached_property
+    def expire(self) -> Expiry:
+        return Expiry(self.plan)
 
     @property
     def states(self) -> StateFolder:
@@ -67,39 +69,24 @@ class RunContext:
     def stored_rows(self, state: StreamState) -> StoredRows:
         return StoredRows(str(self.folder.slices), Layouts(state.layouts))
 
-    def high_level(
-        self, engine: StreamEngine, state: StreamState, segments: Sequence[Segment]
-    ) -> HighLevel:
-        leaves = stored_leaves(self.plan, segments)
-        parameters = self.plan.job.parameters
-        return engine.high_level(self.stored_rows(state), leaves, parameters, self.horizons(state))
-
 
 class HighLevel(Protocol):
     """Computes relations over stored rows."""
 
-    def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> Any:
-        """The rows of a query, computed only when `StreamEngine.write` gets them."""
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel]) -> Any:
+        """The rows of a query over relations, computed when `StreamEngine.write` gets them."""
         ...
 
-    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
-        """The largest value of a column that is below another value."""
-        ...
-
-    def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
-        """The last epoch of a running aggregate with tuples; None: there is none."""
+    def last(self, rel: Rel, name: str, below: Value = None) -> Value:
+        """The largest value of a column, or the largest that is below another value."""
         ...
 
     def running_step(
-        self,
-        running: RunningStream,
-        alive: StoredStream,
-        low: int | None,
-        until: int,
-        trees: Mapping[str, Rel],
-        store: Path,
+        self, running: RunningStream, alive: StoredStream, low: int | None, until: int
     ) -> list[Report]:
-        """Compute the epochs of a running aggregate from `low` up to, and without, `until`."""
+        """Compute the epochs of a running aggregate from `low` up to, and without, `until`.
+        `alive`: its groups that were alive before them.
+        """
         ...
 
 
@@ -109,17 +96,13 @@ class StreamEngine(Protocol):
         ...
 
     def high_level(
-        self,
-        stored: StoredRows,
-        leaves: Mapping[str, StoredStream],
-        parameters: Parameters,
-        horizons: Horizons,
+        self, context: RunContext, state: StreamState, segments: Sequence[Segment]
     ) -> HighLevel:
-        """The high level over stored streams, by name."""
+        """The high level over the rows of some segments."""
         ...
 
-    def write(self, queries: Sequence[Any]) -> list[Part]:
-        """Compute queries of the high level together, and write their parts."""
+    def write(self, queries: Sequence[Any]) -> list[Report]:
+        """Compute queries of the high level together, and report the written parts."""
         ...
 
 

@@ -12,6 +12,8 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,15 @@ import pyarrow.compute as pc
 from terascope.analysis.watermarks import Watermarks
 from terascope.connectors.live import Offset
 from terascope.execute.reports import Reports
+from terascope.execute.results.parts import Part, PartWriter
+from terascope.files import escaped, make_folder
 from terascope.kernels.columns.arrays import Ints
 from terascope.machine_code import INTEGER, column, compiled_for
+from terascope.physical.delivery import PartFormat
 from terascope.physical.stream.slice_streams import SliceValue
-from terascope.streaming.late import LateWatch
+from terascope.plan.rel import Field
 from terascope.streaming.replan.samples import Sampler, TupleSample
+from terascope.streaming.sources import LATE, ClosedColumn
 from terascope.streaming.state.state import InterfaceReport, StreamState, keep
 
 
@@ -44,14 +50,22 @@ def ends(values: Ints, before: int) -> tuple[int, int, int]:
 
 @dataclass
 class Watch:
-    """Observes all tuples of a task."""
+    """Observes all tuples of a task: the ends of their columns, late tuples, and a sample."""
 
     columns: Sequence[str]
-    late: LateWatch
-    sampler: Sampler | None = None
+    """The ordered columns."""
+    closed: Mapping[str, Sequence[ClosedColumn]]
+    folder: str | None
+    """The folder for late tuples; None: they are only counted."""
+    fields: Sequence[Field]
+    """The columns of late tuples that are written."""
+    format: PartFormat
+    mode: int
+    sampler: Sampler | None
     """Draws a sample of the tuples, if one is due."""
     interfaces: dict[str, InterfaceReport] = field(default_factory=dict)
     cost_ns: int = 0
+    _writers: dict[str, PartWriter] = field(default_factory=dict)
 
     def see(self, batch: pa.RecordBatch, interface: str) -> None:
         began = time.thread_time_ns()
@@ -67,10 +81,55 @@ class Watch:
             keep(report.smallest, {name: smallest[name]}, min)
             keep(report.largest, {name: largest[name]}, max)
             keep(report.disorder, {name: behind}, max)
-        self.late.see(batch, interface, smallest, largest, report)
+        late = self._late(batch, interface, smallest, largest)
+        if late is not None:
+            self._keep(batch.filter(late), interface)
         if self.sampler is not None:
             self.sampler.see(batch)
         self.cost_ns += time.thread_time_ns() - began
+
+    def _late(
+        self,
+        columns: pa.RecordBatch,
+        interface: str,
+        smallest: Mapping[str, SliceValue],
+        largest: Mapping[str, SliceValue],
+    ) -> pa.Array | None:
+        """Count late tuples, and return their mask. `smallest`, `largest`: the ends of the ordered
+        columns, which show for most batches that no tuple is late.
+        """
+        late: pa.Array | None = None
+        found: dict[tuple[str, SliceValue], pa.Array] = {}
+        report = self.interfaces[interface]
+        for name, limit, stream, falls in self.closed.get(interface, ()):
+            if name not in smallest:
+                continue
+            excess = largest[name] - limit if falls else limit - smallest[name]
+            if excess <= 0:
+                continue
+            if (name, limit) not in found:
+                is_late = pc.greater if falls else pc.less
+                mask = pc.fill_null(is_late(columns.column(name), limit), False)
+                found[name, limit] = mask
+                late = mask if late is None else pc.or_(late, mask)
+                keep(report.late_behind, {name: excess}, max)
+            keep(report.late_streams, {stream: pc.sum(found[name, limit]).as_py() or 0}, add, 0)
+        return late
+
+    def _keep(self, rows: pa.RecordBatch, interface: str) -> None:
+        self.interfaces[interface].late += rows.num_rows
+        if self.folder is None or not rows.num_rows:
+            return
+        if interface not in self._writers:
+            folder = Path(self.folder) / escaped(interface)
+            make_folder(folder, self.mode)
+            self._writers[interface] = PartWriter(folder, self.format, self.fields, mode=self.mode)
+        self._writers[interface].write(rows.select([f.name for f in self.fields]))
+
+    def late_parts(self) -> Iterator[tuple[str, str]]:
+        """Close the files of late tuples, and report them."""
+        for interface, writer in self._writers.items():
+            yield "part", Part(LATE + interface, *writer.close()).to_json()
 
     def add(self, reports: Reports) -> None:
         """Add the counters of readers to the reports of their interfaces."""

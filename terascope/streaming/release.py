@@ -17,7 +17,6 @@ from typing import TypeAlias
 from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.release import Release, ReleasePart, complete_below
 from terascope.analysis.watermarks import Watermarks
-from terascope.execute.results.parts import Part
 from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import RowPipelines, StoredJoin, StreamOutput
@@ -28,14 +27,19 @@ from terascope.plan.rel import WEND, Aggregate, Filter, PlanMistake, Rel, inputs
 from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.state.segments import Segment
 from terascope.streaming.state.state import StreamState
-from terascope.streaming.state.tiers import BUILT_AT_ONCE
 from terascope.streaming.stored_rows import (
     StoredStream,
     rows_by_stream,
     stored_leaves,
     stored_tiers,
 )
-from terascope.streaming.tasks.windows import DueSlices, DueSpan, DueWindows, Pieces
+from terascope.streaming.tasks.windows import (
+    BUILT_AT_ONCE,
+    DueSlices,
+    DueSpan,
+    DueWindows,
+    Pieces,
+)
 from terascope.streaming.tasks.work import (
     DueJoin,
     DuePipelines,
@@ -98,7 +102,7 @@ class Releasing:
                 due.append(made)
         due += self._spans()
         reports = run_due(self._context, self._engine, state, due)
-        return [*reports, *(("part", part.to_json()) for part in self._computed(computed))]
+        return [*reports, *self._computed(computed)]
 
     def _due(self, members: Sequence[Waiting]) -> DueSlices | DueJoin | DuePipelines | None:
         """The queries that tasks compute from closed rows."""
@@ -159,14 +163,14 @@ class Releasing:
     def _fresh_leaves(self) -> dict[str, StoredStream]:
         return stored_leaves(self._context.plan, self._fresh)
 
-    def _computed(self, computed: Sequence[Waiting]) -> list[Part]:
+    def _computed(self, computed: Sequence[Waiting]) -> list[Report]:
         """Compute the queries of the high level, in one job."""
         plan = self._context.plan
         if not computed:
             return []
-        high = self._context.high_level(self._engine, self._state, self._state.segments)
+        high = self._engine.high_level(self._context, self._state, self._state.segments)
         # Rows without an order are released at once: only new segments are read.
-        fresh = self._context.high_level(self._engine, self._state, self._fresh)
+        fresh = self._engine.high_level(self._context, self._state, self._fresh)
         queries = []
         for output, bounds in computed:
             assert output.release is not None
@@ -174,7 +178,7 @@ class Releasing:
             trees = plan.trees.streams
             if not at_once:
                 trees = released(trees, output.release, bounds)
-            queries.append((fresh if at_once else high).query(output, trees, self._context.sink))
+            queries.append((fresh if at_once else high).query(output, trees))
         return self._engine.write(queries)
 
     def _bounds(self, output: StreamOutput) -> list[tuple[Value, Value]] | None:
@@ -207,9 +211,8 @@ class Releasing:
         if complete is None or complete is ALL:
             return None
         if context.present.get(rel, (None, None))[0] != complete:
-            high = context.high_level(self._engine, self._state, self._state.segments)
-            last = high.last(full, name, complete, context.plan.trees.streams)
-            context.present[rel] = complete, last
+            high = self._engine.high_level(context, self._state, self._state.segments)
+            context.present[rel] = complete, high.last(full, name, complete)
         return context.present[rel][1]
 
 

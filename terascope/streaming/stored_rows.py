@@ -1,6 +1,8 @@
-"""Rows of the slice store, read back in tasks.
+"""Rows of the slice store, read back in tasks, and the names of stored streams.
 
-In: segments of stored rows. Out: Arrow batches with the columns that the set has now.
+In: segments of stored rows. Out: Arrow batches with the columns that the set has now. Beside the
+rows of a stream the store has spans of its slices, by tier (terascope.streaming.tasks.windows), and
+the living groups of a running aggregate.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ from terascope.physical.stream.plan import LowStream, StreamPlan
 from terascope.physical.stream.windows import Length
 from terascope.plan.rel import Field, Running
 from terascope.streaming.state.segments import Layouts, Segment, read_segment
-from terascope.streaming.state.tiers import SLICES, tier_stream
 from terascope.types import Type
 
 ALIVE: Final = "#alive"
 """The column with the state of a group."""
 ALIVE_STREAM: Final = ".alive"
 """The suffix of a stream's key for the stored stream of its living groups."""
+MARK: Final = "+"
+"""Between the key of a stream and the length of the spans of a tier."""
+SLICES: Final[Length] = 0
+"""The tier of the slices themselves."""
 
 
 @dataclass(frozen=True)
@@ -114,3 +119,13 @@ def state_fields(rel: Running) -> tuple[Field, ...]:
 def state_stream(key: str) -> str:
     """The stored stream of the living groups of a running aggregate."""
     return key + ALIVE_STREAM
+
+
+def tier_stream(key: str, tier: Length) -> str:
+    """The stored stream with the spans of a tier."""
+    return key if tier == SLICES else f"{key}{MARK}{tier}"
+
+
+def base_stream(key: str) -> str:
+    """The stream of the slices of a stored stream."""
+    return key.partition(MARK)[0]

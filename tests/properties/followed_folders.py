@@ -22,7 +22,7 @@ from terascope.physical.stream.rules import SetTexts, plan_stream
 from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.heartbeat import BatchReport
-from terascope.streaming.partners import liveness_limits
+from terascope.streaming.sources import liveness_limits
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import Killed, OffsetLog, PlainRun
 from tests.properties.stream_cases import KillPoint

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
-from terascope.execute.results.parts import Part
 from terascope.functions.base import Value
-from terascope.physical.delivery import Sink
 from terascope.physical.stream.plan import RunningStream, StreamOutput
-from terascope.plan.evaluate import Parameters
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import Plan, Stream, reads
-from terascope.plan.rel import Rel, Running, Scan
+from terascope.plan.rel import Rel, Scan
 from terascope.reference.interpreter import tuples_of
 from terascope.reference.rows import Evaluation, Row, Rows, sort_key
 from terascope.spark.write import Writing
-from terascope.streaming.context import Report, TaskWork
-from terascope.streaming.stored_rows import StoredRows, StoredStream
-from tests.properties.plain_running import plain_furthest, plain_step
+from terascope.streaming.context import Report, RunContext, TaskWork
+from terascope.streaming.state.segments import Segment
+from terascope.streaming.state.state import StreamState
+from terascope.streaming.stored_rows import StoredRows, StoredStream, stored_leaves
+from tests.properties.plain_running import plain_step
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,21 @@ class NoTuples:
 class PlainHighLevel:
     """Queries of closed slices by the reference, with the arguments of Spark's."""
 
-    stored: StoredRows
+    context: RunContext
+    state: StreamState
     leaves: Mapping[str, StoredStream]
-    parameters: Parameters
-    horizons: Horizons
     plan: Plan
 
-    def query(self, output: StreamOutput, trees: Mapping[str, Rel], sink: Sink) -> list[Part]:
+    @property
+    def stored(self) -> StoredRows:
+        return self.context.stored_rows(self.state)
+
+    @property
+    def trees(self) -> Mapping[str, Rel]:
+        return self.context.plan.trees.streams
+
+    def query(self, output: StreamOutput, trees: Mapping[str, Rel]) -> list[Report]:
+        sink = self.context.sink
         names = trees[output.name].names
         found = list(self.stream(output.name, trees).tuples)
         for name, descending in reversed(output.output.order):
@@ -64,34 +70,25 @@ class PlainHighLevel:
         ]
         batch = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
         folder = sink.folder_of(output.name)
-        writing = Writing(output.name, str(folder), sink.format, output.fields, output.ordered)
-        return [Part.of(row[0]) for some in writing(iter([batch])) for row in rows(some)]
+        writing = Writing(output.name, folder, sink.format, output.fields, output.ordered)
+        told = [row for some in writing(iter([batch])) for row in rows(some)]
+        return [(str(kind), str(text)) for kind, text in told]
 
-    def last(self, rel: Rel, name: str, below: Value, trees: Mapping[str, Rel]) -> Value:
+    def last(self, rel: Rel, name: str, below: Value = None) -> Value:
         place = rel.names.index(name)
-        values = [row[place] for row in self.tuples(rel, trees)]
-        return max((v for v in values if v is not None and v < below), default=None)
-
-    def furthest_epoch(self, rel: Running, trees: Mapping[str, Rel]) -> int | None:
-        return plain_furthest(rel, self.frame(rel.source, trees), self.parameters)
+        values = [row[place] for row in self.tuples(rel, self.trees)]
+        known = (v for v in values if v is not None and (below is None or v < below))
+        return max(known, default=None)
 
     def running_step(
-        self,
-        running: RunningStream,
-        alive: StoredStream,
-        low: int | None,
-        until: int,
-        trees: Mapping[str, Rel],
-        store: Path,
+        self, running: RunningStream, alive: StoredStream, low: int | None, until: int
     ) -> list[Report]:
-        source = self.frame(running.rel.source, trees)
+        rel, context = running.rel, self.context
+        source = Rows(rel.source.fields, self.tuples(rel.source, self.trees))
         return plain_step(
-            running.rel, source, self.read(alive), self.parameters, low, until, running.key, store,
-            self.plan,
+            rel, source, self.read(alive), context.plan.job.parameters, low, until, running.key,
+            context.folder.slices, self.plan,
         )  # fmt: skip
-
-    def frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Rows:
-        return Rows(rel.fields, self.tuples(rel, trees))
 
     def read(self, leaf: StoredStream) -> Rows:
         return Rows(
@@ -108,7 +105,8 @@ class PlainHighLevel:
         below = {read.stream: self.stream(read.stream, trees) for read in reads(rel)}
         streams = tuple(Stream(n, r, False) for n, r in trees.items())
         plan = Plan(streams, self.plan.parameters)
-        return tuples_of(rel, Evaluation.of(plan, NoTuples(self.horizons), below))
+        nothing = NoTuples(self.context.horizons(self.state))
+        return tuples_of(rel, Evaluation.of(plan, nothing, below))
 
     def kept(self, name: str, rel: Rel) -> list[Row]:
         found: list[Row] = []
@@ -132,13 +130,10 @@ class PlainEngine:
         return [report for one in work for report in one()]
 
     def high_level(
-        self,
-        stored: StoredRows,
-        leaves: Mapping[str, StoredStream],
-        parameters: Parameters,
-        horizons: Horizons,
+        self, context: RunContext, state: StreamState, segments: Sequence[Segment]
     ) -> PlainHighLevel:
-        return PlainHighLevel(stored, leaves, parameters, horizons, self.plan)
+        leaves = stored_leaves(context.plan, segments)
+        return PlainHighLevel(context, state, leaves, self.plan)
 
-    def write(self, queries: Sequence[list[Part]]) -> list[Part]:
-        return [part for parts in queries for part in parts]
+    def write(self, queries: Sequence[list[Report]]) -> list[Report]:
+        return [report for reports in queries for report in reports]

@@ -1,13 +1,13 @@
 """CLOSING_WHEN over a stream without Spark: groups live on from one batch to the next.
 
 In: the rows of the epochs that close, and the groups that were alive before them. Out: the segments
-that the tasks of `terascope.spark.stream.running` write. The life of groups and what is kept of
+that the tasks of `terascope.spark.stream.engine` write. The life of groups and what is kept of
 them are theirs; only the aggregation of each epoch, which Spark does for them, is done here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -23,7 +23,7 @@ from terascope.reference.aggregate import accumulators, aggregate_values
 from terascope.reference.rows import Evaluation, Row, Rows, same_row, sort_key
 from terascope.spark.catalyst.aggregates import GroupFold, argument
 from terascope.spark.catalyst.running import RunningMember
-from terascope.spark.stream.running import LivingGroups
+from terascope.spark.stream.engine import LivingGroups
 from terascope.streaming.stored_rows import state_fields
 
 
@@ -125,9 +125,3 @@ def member(call: AggCall, parameters: Parameters) -> RunningMember:
     fold = GroupFold(call.function, len(call.args), call.distinct, given)
     fold.restart()
     return RunningMember(fold, None) if call.function.running else RunningMember(None, fold.value())
-
-
-def plain_furthest(rel: Running, source: Rows, parameters: Parameters) -> int | None:
-    """The last epoch that has tuples; None: there are none."""
-    of: Callable[[Row], Value] = compile_expr(rel.keys[0][1], rel.source.names, parameters)
-    return max((epoch for row in source.tuples if (epoch := of(row)) is not None), default=None)

@@ -22,7 +22,7 @@ from terascope.connectors.live import Links, journal
 from terascope.pipeline import Compiled
 from terascope.spark.stream.runner import Runner, StreamRun
 from terascope.streaming import batch as stream_batch
-from terascope.streaming import closing, ownership
+from terascope.streaming import closing, live_source
 from terascope.streaming import release as stream_release
 from terascope.streaming.heartbeat import BatchReport
 from terascope.streaming.live_source import LiveSource, initial_offset
@@ -141,7 +141,7 @@ class PlainRun:
 
     def batch(self, start: Offset, end: Offset) -> None:
         tasks = self.live.tasks(start, end)
-        told = [row for task in tasks for row in read_tuples(self.source.reading, task)]
+        told = [row for task in tasks for row in read_tuples(self.source, task)]
         self.runner.pipeline.run(self._log.done, lambda: told, PlainEngine(self._plan))
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ def limited_to(portion: int | None) -> Iterator[None]:
         return
     with (
         patch.object(stream_batch, "portion_of", lambda state: portion),
-        patch.object(ownership, "portion_of", lambda state: portion),
+        patch.object(live_source, "portion_of", lambda state: portion),
         patch.object(stream_batch, "GRACE_SECONDS", -1.0),
         patch.object(closing, "MANY_SEGMENTS", 3),
         patch.object(journal, "MOST_WEIGHT", 0),

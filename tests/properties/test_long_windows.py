@@ -16,8 +16,7 @@ from terascope.diagnostic import Source
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.spark.stream.runner import StreamRun
-from terascope.streaming.state.tiers import MARK
-from terascope.streaming.stored_rows import StoredRows, StoredStream
+from terascope.streaming.stored_rows import MARK, StoredRows, StoredStream
 from tests.agreement import WITHOUT_COMPILING
 from tests.properties.plain_streams import OffsetLog, PlainRun
 from tests.properties.stream_results import rows_of

@@ -21,7 +21,7 @@ from terascope.operate.causes import causes
 from terascope.operate.metrics import StatusCollector
 from terascope.operate.notices import late_text
 from terascope.pipeline import compile_set
-from terascope.streaming.partners import liveness_limits
+from terascope.streaming.sources import liveness_limits
 from tests.properties.followed_folders import NOW, SECOND, Followed
 from tests.properties.stream_results import rows_of
 

@@ -132,7 +132,7 @@ def test_answers_do_not_depend_on_compositions_or_kills(seed: int, tmp_path: Pat
                 changed = {key: drawn(rng, one) for key, one in plans.known.items()}
                 state = StateFolder(run.runner.folder.state).newest()
                 assert could_go_on(made, state, plans.with_changes(changed))
-                plans.change(changed)
+                plans.known |= changed
                 plans.save(run.runner.folder.path)
                 changes += 1
             ended = run.ended

@@ -32,10 +32,10 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
-from terascope.spark.engine import merged_batches, unpacked
+from terascope.spark.engine import OUTGOING, merged_batches, unpacked
 from terascope.spark.mistakes import in_worker, translating
-from terascope.spark.passing import OUTGOING
-from terascope.spark.write import TOLD, Writing, write_output
+from terascope.spark.stream.source import REPORT
+from terascope.spark.write import Writing, write_output
 from terascope.types import INT_MAX, Type, parse_ip
 
 pytestmark = pytest.mark.spark
@@ -157,9 +157,9 @@ def test_a_part_that_cannot_be_written_is_one_clear_line(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     df = spark.range(3).select(F.col("id").alias("c0"))
-    writing = Writing("q", str(tmp_path / "nowhere"), "parquet", GROUPS.fields[:1])
+    writing = Writing("q", tmp_path / "nowhere", "parquet", GROUPS.fields[:1])
     with pytest.raises(OutputError, match=r"^cannot write '.*': no such file"), translating():
-        df.mapInArrow(in_worker(writing), TOLD).collect()
+        df.mapInArrow(in_worker(writing), REPORT).collect()
 
 
 # ---- one file out of parts -----------------------------------------------------------------------

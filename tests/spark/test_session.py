@@ -5,17 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
+from terascope.spark.engine import SparkBatchEngine
 from terascope.spark.session import (
     JAVA_RECORD,
     SparkUnavailable,
     adopt_session,
     default_settings,
+    forget_session,
+    is_alive,
     java_home,
     parallelism,
+    runs_here,
+    tasks,
 )
 
 
@@ -46,6 +53,28 @@ def test_java_is_the_one_the_installation_noted(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "absent"))
     with pytest.raises(SparkUnavailable, match="JAVA_HOME is"):
         java_home()
+
+
+class ServerSession:
+    """A session of Spark Connect, as far as it differs: its JVM is elsewhere."""
+
+    def __init__(self, is_stopped: bool) -> None:
+        self.is_stopped = is_stopped
+
+    def __getattr__(self, name: str) -> None:
+        raise PySparkAttributeError(
+            errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED", messageParameters={"attr_name": name}
+        )
+
+
+def test_a_session_of_a_server_is_alive_until_it_is_stopped() -> None:
+    alive, stopped = (cast(SparkSession, ServerSession(is_stopped)) for is_stopped in (False, True))
+    assert is_alive(alive)
+    assert not is_alive(stopped)
+    assert not runs_here(alive)
+    assert tasks(alive) is None
+    assert SparkBatchEngine(alive, []).processes >= 1
+    forget_session(stopped)
 
 
 @pytest.mark.spark

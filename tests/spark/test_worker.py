@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from terascope.diagnostic import SourceError
 from terascope.spark import mistakes
-from terascope.spark.catalyst.operands import changing
+from terascope.spark.catalyst.frame import changing
 from terascope.spark.mistakes import MarkedMistake
 
 if TYPE_CHECKING:

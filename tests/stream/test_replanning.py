@@ -162,7 +162,7 @@ class AllAlike:
 
     statistics: KnownStatistics
 
-    def of(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
+    def __call__(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
         assert len(conditions) == 1
         return self.statistics, 3.0
 
@@ -258,7 +258,7 @@ class Overlapping:
     same: bool
     groups: float = 40.0
 
-    def of(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
+    def __call__(self, conditions: frozenset[str]) -> tuple[KnownStatistics, float]:
         number = self.tuples * (1 if self.same else len(conditions))
         every = (frozenset(some) for size in range(1, 5) for some in combinations("abcd", size))
         return KnownStatistics(number, dict.fromkeys(every, self.groups)), 2.0

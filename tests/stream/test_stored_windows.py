@@ -9,8 +9,7 @@ import pytest
 from terascope import Session
 from terascope.physical.stream.plan import StreamPlan
 from terascope.streaming.state.segments import Segment
-from terascope.streaming.state.tiers import SLICES
-from terascope.streaming.stored_rows import StoredStream
+from terascope.streaming.stored_rows import SLICES, StoredStream
 from terascope.streaming.tasks.windows import DueSlices, DueWindows, Pieces
 from terascope.streaming.tasks.work import DueRange
 from terascope.streams import planned_stream

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 from terascope.functions.slices import SliceVector
 from terascope.physical.stream.windows import FACTOR, tiers_of
 from terascope.streaming.state.segments import Segment
-from terascope.streaming.state.tiers import (
-    SLICES,
-    Built,
-    SliceSpan,
-    base_stream,
-    tier_stream,
-    within,
-)
+from terascope.streaming.stored_rows import SLICES, base_stream, tier_stream
+from terascope.streaming.tasks.windows import Built, SliceSpan, within
 
 VECTORS = [SliceVector((5,)), SliceVector((2, 3)), SliceVector((6, 3, 6))]
 

@@ -22,10 +22,10 @@ from terascope.plan.expr import Col, Expr, Lit
 from terascope.plan.show import show_expr
 from terascope.streaming.replan.samples import (
     MOST_TUPLES,
-    SampledTraffic,
     Sampler,
     SliceSamples,
     TupleSample,
+    sampled_traffic,
     statistics_of,
 )
 from terascope.streaming.replan.tree_plans import families_of
@@ -148,12 +148,12 @@ def test_traffic_is_told_for_any_conditions() -> None:
     met = {"half": keys % 2 == 0, "quarter": keys % 4 == 1, "none": keys < 0}
     sample = TupleSample("f", 1.0, np.zeros(4000, np.int64), {"k": keys % 1000}, met)
     pieces = list(sample.pieces())
-    traffic = SampledTraffic([*pieces, *pieces])
+    traffic = sampled_traffic([*pieces, *pieces])
     for conditions, tuples, groups in (
         ({"half"}, 2000, 500), ({"quarter"}, 1000, 250), ({"half", "quarter"}, 3000, 750),
         ({"none"}, 0, 0),
     ):  # fmt: skip
-        found, number = traffic.of(frozenset(conditions))
+        found, number = traffic(frozenset(conditions))
         assert found.tuples * number == pytest.approx(2 * tuples)
         if tuples:
             assert found.groups(frozenset({"k"})) == pytest.approx(groups)

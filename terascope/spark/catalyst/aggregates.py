@@ -36,7 +36,7 @@ from terascope.spark.catalyst.float_sums import (
     integer_moments_parts,
     merged_float_sum_parts,
 )
-from terascope.spark.catalyst.operands import arrow_function, number
+from terascope.spark.catalyst.frame import arrow_function, number
 from terascope.spark.mistakes import marked_line, telling
 from terascope.types import Type
 

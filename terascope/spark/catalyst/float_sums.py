@@ -44,7 +44,7 @@ from terascope.functions.exact_floats import (
 )
 from terascope.functions.spark_form import SparkArguments
 from terascope.kernels.merge.float_ranges import totals
-from terascope.spark.catalyst.operands import arrow_function, null, number
+from terascope.spark.catalyst.frame import arrow_function, null, number
 from terascope.types import Type
 
 SQUARE_SHIFT = -20

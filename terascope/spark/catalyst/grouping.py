@@ -41,8 +41,7 @@ from terascope.spark.catalyst.float_sums import (
     digits_of,
     range_name,
 )
-from terascope.spark.catalyst.frame import Frame, place, project
-from terascope.spark.catalyst.operands import literal, null
+from terascope.spark.catalyst.frame import Frame, literal, null, place, project
 from terascope.spark.catalyst.windows import ENDS, STARTS, windows_between
 from terascope.types import Type
 

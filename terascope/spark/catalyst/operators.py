@@ -20,12 +20,7 @@ from terascope.functions import roles
 from terascope.functions.base import Scalar, Value
 from terascope.functions.overflow import overflow_message
 from terascope.functions.spark_form import Operand, SparkArguments, SparkColumn, SparkScalar
-from terascope.spark.catalyst.operands import (
-    WIDE,
-    flipped,
-    null,
-    number,
-)
+from terascope.spark.catalyst.frame import WIDE, flipped, null, number
 from terascope.spark.catalyst.windows import slice_column
 from terascope.spark.mistakes import marked_line
 from terascope.types import BIAS, INT_MAX, INT_MIN, Type

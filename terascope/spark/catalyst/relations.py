@@ -29,9 +29,8 @@ from terascope.plan.expr import Expr
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import IFACE, Join, JoinKind, Lookup, Merge, Project, Rank, Rel, Scan
 from terascope.spark.catalyst.expressions import Translator
-from terascope.spark.catalyst.frame import Frame, place, project, table_frame
+from terascope.spark.catalyst.frame import Frame, number, place, project, table_frame
 from terascope.spark.catalyst.grouping import aggregate_frame
-from terascope.spark.catalyst.operands import number
 from terascope.spark.catalyst.running import running_frame
 from terascope.spark.catalyst.windows import window_frame
 from terascope.types import Type, unify

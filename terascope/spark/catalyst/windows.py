@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from terascope.functions.slices import SliceVector, parse_slices
 from terascope.functions.spark_form import SparkArguments
 from terascope.plan.rel import WEND, WSTART, Slices, Sliding, Window, WindowSpec
-from terascope.spark.catalyst.frame import Frame, project
-from terascope.spark.catalyst.operands import number
+from terascope.spark.catalyst.frame import Frame, number, project
 
 CHUNK = 1 << 16
 """The numbers in one array of `windows_between`."""

@@ -28,26 +28,22 @@ from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
 from terascope.spark.mistakes import translated, translating
-from terascope.spark.passing import read_reports
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
 from terascope.spark.stream.source import stream_frame
+from terascope.spark.write import read_reports
 from terascope.streaming.batch import Pipeline
-from terascope.streaming.context import Expiry, RunContext
+from terascope.streaming.context import RunContext
 from terascope.streaming.heartbeat import BatchReport
-from terascope.streaming.late import LATE, kept_fields
-from terascope.streaming.live_source import Samples, StreamSource
-from terascope.streaming.ownership import stream_epochs
-from terascope.streaming.partners import partners
+from terascope.streaming.live_source import StreamSource, stream_epochs
 from terascope.streaming.replan.replanning import Replanner
 from terascope.streaming.replan.window_plans import WindowPlans
 from terascope.streaming.replan.window_replanning import WindowReplanner
+from terascope.streaming.sources import LATE, kept_fields, partners
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import RunFolder
-from terascope.streaming.state.segments import Stored
 from terascope.streaming.state.state import StateFolder, StreamState
-from terascope.streaming.tasks.read import StreamRead
 
 
 @dataclass(frozen=True)
@@ -146,21 +142,8 @@ class Runner:
         state = resumed_state(self.plan, before, self._config.tasks)
         if before is not None:
             states.save(state)
-        context = RunContext(
-            self.plan,
-            self.stored,
-            self.folder,
-            self.sink,
-            self.results,
-            self.run.live.skew_ns,
-            Expiry(self.plan),
-            self.run.live.speed is not None,
-        )
+        context = RunContext(self.plan, self.folder, self.sink, self.results, self.run.live)
         return Pipeline(context, state, self._watch)
-
-    @property
-    def stored(self) -> dict[int, Stored]:
-        return {stream.number: Stored.of(stream) for stream in self.plan.low}
 
     def prepare(self, tell: Callable[[int, int], None] | None = None) -> None:
         """Compile the kernels, once for all tasks."""
@@ -186,29 +169,22 @@ class Runner:
             )
             for read in plan.deliveries.reads
         )
-        late = None if config.late is None else str(config.late.absolute())
-        reading = StreamRead(
-            reads, self.stored, str(self.folder.slices), late, self.run.format,
-            self.pipeline.state.starts, config.tree_leaves,
-        )  # fmt: skip
         return StreamSource(
-            reading,
-            tuple(i for read in plan.job.reads for i in read.interfaces),
+            reads,
+            self.pipeline.context.stored,
+            str(self.folder.slices),
+            None if config.late is None else str(config.late.absolute()),
+            self.run.format,
+            self.pipeline.state.starts,
+            config.tree_leaves,
             link_clocks(plan),
-            plan.job.reads[0].edge if plan.job.reads else None,
             replace(self.run.live, partners=partners(plan)),
             str(self.folder.path),
             config.tasks,
             stream_epochs(plan),
-            self.run.live.skew_ns,
-            self._samples,
+            config.replan_sample_tuples if self.replanner.wants_samples else 0,
+            config.replan_sample_seconds,
         )
-
-    @property
-    def _samples(self) -> Samples | None:
-        if not self.replanner.wants_samples:
-            return None
-        return Samples(self._config.replan_sample_tuples, self._config.replan_sample_seconds)
 
     def start(self) -> None:
         self.folder.note_idle(False)
@@ -320,15 +296,13 @@ def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
     of day rises, and its watermark would be wrong. Arrival times are no clock of the tuples
     themselves.
     """
-    fineness = {"s": 0, "ms": 1, "us": 2, "ns": 3}
-    found: dict[str, LinkClock | None] = {}
+    found: dict[str, list[LinkClock]] = {}
     for stream in plan.low:
+        clocks = [
+            LinkClock(column.read_from, column.clock)
+            for column in stream.scan.columns
+            if column.clock is not None and not column.falls and not is_arrival(column.read_from)
+        ]
         for interface in stream.scan.interfaces:
-            best = found.get(interface)
-            for column in stream.scan.columns:
-                if column.clock is None or column.falls or is_arrival(column.read_from):
-                    continue
-                if best is None or fineness[column.clock] > fineness[best.unit]:
-                    best = LinkClock(column.read_from, column.clock)
-            found[interface] = best
-    return found
+            found.setdefault(interface, []).extend(clocks)
+    return {name: min(some, key=lambda c: c.tick_ns, default=None) for name, some in found.items()}

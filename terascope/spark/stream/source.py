@@ -130,12 +130,12 @@ class LiveReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from terascope.spark.mistakes import working
-        from terascope.spark.passing import report_batch
+        from terascope.spark.write import report_batch
         from terascope.streaming.tasks.read import read_tuples
 
         assert isinstance(partition, StreamPartition)
         with working():
-            for report in read_tuples(self.source.reading, partition.task):
+            for report in read_tuples(self.source, partition.task):
                 yield report_batch(*report)
 
     def commit(self, end: dict[str, str]) -> None:

@@ -28,15 +28,15 @@ from terascope.physical.job import SourceRead
 from terascope.streaming.heartbeat import Heartbeat
 from terascope.streaming.replan.samples import (
     MOST_TUPLES,
-    SampledTraffic,
     SliceSamples,
+    TrafficStatistics,
     TupleSample,
+    sampled_traffic,
 )
 from terascope.streaming.replan.sharing_status import TreeStatus
 from terascope.streaming.replan.tree_choice import (
     Comparison,
     Patience,
-    TrafficStatistics,
     allowed,
     compared,
     gain_of,
@@ -222,7 +222,7 @@ class Replanner:
         # What was before the last few can neither make a change due nor keep it from being so.
         for some in enough[-self._config.replan_slices :]:
             pieces = [piece for pieces in some for piece in pieces]
-            self._note(key, one, SampledTraffic(pieces), len(some))
+            self._note(key, one, sampled_traffic(pieces), len(some))
 
     def _note(self, key: str, one: Watched, traffic: TrafficStatistics, slices: int) -> None:
         present = self.trees.shared.get(key)

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import expm1
 from typing import Final, TypeAlias
 
@@ -42,6 +43,9 @@ PIECE: Final = "#piece"
 Prints: TypeAlias = NDArray[np.uint32]
 """Half a hash: among 30,000 different values hardly two are equal."""
 Flags: TypeAlias = NDArray[np.bool_]
+TrafficStatistics: TypeAlias = Callable[[frozenset[str]], tuple[Statistics, float]]
+"""Statistics of a piece of some slices for the tuples that meet one of some conditions, and the
+number of pieces."""
 EPOCH: Final = "#epoch"
 CONDITION: Final = "?"
 """The first character of the columns of conditions; no key begins with it."""
@@ -131,19 +135,15 @@ class SliceSamples:
         return [self._slices.pop(epoch) for epoch in over]
 
 
-class SampledTraffic:
+def sampled_traffic(pieces: Sequence[TupleSample]) -> TrafficStatistics:
     """Statistics of some slices, from sampled pieces."""
 
-    def __init__(self, pieces: Sequence[TupleSample]) -> None:
-        self._pieces = pieces
-        self._known: dict[frozenset[str], SampledStatistics] = {}
-
-    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
-        found = self._known.get(conditions)
-        if found is None:
-            pieces = [piece.meeting(conditions) for piece in self._pieces]
-            found = self._known[conditions] = statistics_of(pieces)
+    @cache
+    def of(conditions: frozenset[str]) -> tuple[Statistics, float]:
+        found = statistics_of([piece.meeting(conditions) for piece in pieces])
         return found, found.epochs
+
+    return of
 
 
 def statistics_of(pieces: Sequence[TupleSample]) -> SampledStatistics:

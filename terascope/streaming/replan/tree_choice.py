@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from terascope.config import Config
 from terascope.physical.low_plan import LowAggregate, LowPlan, Queries
@@ -24,6 +23,7 @@ from terascope.sharing.cost import evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.timed import time_of
+from terascope.streaming.replan.samples import TrafficStatistics
 from terascope.streaming.replan.tree_plans import (
     READ,
     AggregateFamily,
@@ -134,7 +134,7 @@ class Choosing:
 
     def tree(self, units: Sequence[Unit], tree: Tree) -> PlannedTree | None:
         """A tree of some tables; None: it saves nothing, or a node would have too many slots."""
-        statistics, _ = self.traffic.of(conditions_of(units))
+        statistics, _ = self.traffic(conditions_of(units))
         alone = sum(self.alone_cost(unit) for unit in units)
         cost = self.tree_cost(tree, units) + sum(map(self.slots_cost, units))
         if cost >= alone:
@@ -148,7 +148,7 @@ class Choosing:
     # ---- costs
 
     def tuples(self, conditions: frozenset[str]) -> float:
-        statistics, pieces = self.traffic.of(conditions)
+        statistics, pieces = self.traffic(conditions)
         return statistics.tuples * pieces
 
     def cost(self, shared: PlannedSharing, members: Container[str]) -> float:
@@ -163,7 +163,7 @@ class Choosing:
 
     def alone_cost(self, unit: Unit) -> float:
         """The cost of a table of tuples without children; it grows as needed."""
-        statistics, _ = self.traffic.of(conditions_of([unit]))
+        statistics, _ = self.traffic(conditions_of([unit]))
         alone = flat_tree((unit.asked,))
         alone = alone.with_buckets(tuple(statistics.groups(n.attributes) for n in alone.nodes))
         return self.tree_cost(alone, [unit]) + self.slots_cost(unit)
@@ -172,7 +172,7 @@ class Choosing:
         """The cost of the look-ups of a tree. A table is assumed to have its planned size, although
         a table with all the memory it needs may grow beyond that.
         """
-        statistics, pieces = self.traffic.of(conditions_of(units))
+        statistics, pieces = self.traffic(conditions_of(units))
         queries = [unit.asked for unit in units]
         if self.config.share_trees == "operations":
             return pieces * operations_of(tree, queries, statistics, self.config)
@@ -189,7 +189,7 @@ class Choosing:
 
     def groups(self, attributes: frozenset[str], condition: str) -> float:
         """The groups of the tuples that meet a condition, in all pieces."""
-        statistics, pieces = self.traffic.of(frozenset({condition}))
+        statistics, pieces = self.traffic(frozenset({condition}))
         return statistics.groups(attributes) * pieces
 
     def takings(self, unit: Unit) -> list[Taking]:
@@ -215,7 +215,7 @@ class UnitStatistics:
 
     def of(self, queries: Sequence[LowAggregate]) -> Statistics | None:
         units = [self.units[query.name] for query in queries]
-        return self.choosing.traffic.of(conditions_of(units))[0]
+        return self.choosing.traffic(conditions_of(units))[0]
 
 
 def gain_of(costs: Iterable[tuple[float, float]]) -> float:
@@ -269,15 +269,6 @@ def connected(members: Iterable[str], parts: Iterable[frozenset[str]]) -> list[f
         found = [some for some in found if not some & part]
         found.append(frozenset[str]().union(*touched))
     return found
-
-
-class TrafficStatistics(Protocol):
-    """Statistics of the tuples of some slices."""
-
-    def of(self, conditions: frozenset[str]) -> tuple[Statistics, float]:
-        """Statistics of a piece for the tuples that meet one of some conditions, and the number of
-        pieces.
-        """
 
 
 def operations_of(

@@ -8,11 +8,10 @@ its slices. A family is identified by its tuples, time and keys, not by the name
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -32,9 +31,10 @@ from terascope.sharing.windows import (
     fitted,
     ungrouped,
 )
+from terascope.streaming.replan.tree_plans import digest
 from terascope.streaming.state.runs import put
 from terascope.streaming.state.state import StreamState
-from terascope.streaming.state.tiers import base_stream
+from terascope.streaming.stored_rows import base_stream
 
 WINDOWS: Final = "windows.json"
 
@@ -46,7 +46,7 @@ def family_key(family: SliceFamily) -> str:
         tuples.protocol, tuples.interfaces, sorted(tuples.conditions), tuples.time,
         sorted(keys_of_family(family)),
     ]  # fmt: skip
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    return digest(told)
 
 
 @dataclass
@@ -55,7 +55,6 @@ class WindowPlans:
     """The compositions, by the key of a family."""
     latest: dict[str, TupleTraffic] = field(default_factory=dict)
     """The last measured traffic of each family."""
-    clock: Callable[[], float] = time.time
 
     @staticmethod
     def of(folder: Path) -> WindowPlans:
@@ -74,21 +73,18 @@ class WindowPlans:
         if before is None:
             return None
         latest = self.latest.get(family_key(family), before.traffic)
-        return for_windows(before, windows, latest, self.clock())
+        return for_windows(before, windows, latest, time.time())
 
     def learn(self, slicing: Slicing) -> None:
         """Put the compositions of a planned set in force."""
-        now = self.clock()
+        now = time.time()
         self.known = {
             family_key(family): planned(made, now) for family, made in slicing.compositions.items()
         }
 
     def with_changes(self, changed: Mapping[str, Composition]) -> WindowPlans:
-        return replace(self, known={**self.known, **changed}, latest=dict(self.latest))
-
-    def change(self, changed: Mapping[str, Composition]) -> None:
-        """Change the compositions of some families from the next batch on."""
-        self.known |= changed
+        """A copy with other compositions of some families."""
+        return WindowPlans({**self.known, **changed}, dict(self.latest))
 
     def drop_empty(self, plan: StreamPlan, state: StreamState) -> bool:
         """Drop retired clusters without slices; return whether there were any."""
@@ -155,21 +151,16 @@ class RetiredClusters:
     def first_begin(self, window: Periodic) -> float:
         """The start of the first window that was not released by all of its queries."""
         names = self.plan.slicing.asked.get(self.family, {}).get(window, ())
-        outputs = {output.name: output for output in self.plan.outputs}
-        found = [-math.inf] if not names else []
+        releases = {output.name: output.release for output in self.plan.outputs}
+        found: list[float] = []
         for name in names:
-            output = outputs.get(name)
-            by_start = (
-                None
-                if output is None or output.release is None
-                else released_by_start(output.release)
-            )
+            release = releases.get(name)
+            by_start = None if release is None else released_by_start(release)
             bounds = self.state.queries[name].bounds if name in self.state.queries else []
             if by_start is None or len(bounds) != 1 or bounds[0] is None or self.is_read(name):
-                found.append(-math.inf)
-            else:
-                found.append(bounds[0] - (0 if by_start else window.range))
-        return min(found)
+                return -math.inf
+            found.append(bounds[0] - (0 if by_start else window.range))
+        return min(found, default=-math.inf)
 
     def is_read(self, name: str) -> bool:
         """Whether other queries, which may be behind it, read a query."""

@@ -171,7 +171,7 @@ class WindowReplanner:
             StreamError: they cannot be written down.
         """
         with self._lock:
-            self._plans.change(changed)
+            self._plans.known |= changed
             self._save()
 
     # ---- status

@@ -26,10 +26,9 @@ from terascope.physical.stream.windows import released_by_start
 from terascope.plan.rel import Aggregate, Filter, Project, Rank, Read, Rel, Running, Scan, walk
 from terascope.plan.show import show_named
 from terascope.streaming.closing import furthest
-from terascope.streaming.partners import streams_below
+from terascope.streaming.sources import streams_below
 from terascope.streaming.state.state import StreamProgress, StreamState
-from terascope.streaming.state.tiers import base_stream
-from terascope.streaming.stored_rows import ALIVE_STREAM
+from terascope.streaming.stored_rows import ALIVE_STREAM, base_stream
 
 FURTHEST: Final = 1 << 62
 

@@ -136,6 +136,10 @@ class StreamState:
     peak_bytes: int = 0
     """The most bytes that one batch put into the store."""
 
+    def partials(self, stream: str) -> list[Segment]:
+        """The segments with the partial groups of a stream, by its key."""
+        return [s for s in self.segments if s.stream == stream and s.kind == "groups"]
+
     def to_text(self) -> str:
         return json.dumps(self, default=vars)
 

@@ -14,7 +14,7 @@ import resource
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,9 +33,9 @@ from terascope.physical.stream.slice_streams import SliceValue
 from terascope.streaming.closing import ClosingSlices
 from terascope.streaming.context import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
-from terascope.streaming.late import ClosedColumn, LateWatch, kept_fields
 from terascope.streaming.replan.samples import Sampler
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
+from terascope.streaming.sources import ClosedColumn, kept_fields
 from terascope.streaming.state.segments import (
     Layouts,
     Segment,
@@ -57,12 +57,12 @@ class StreamRead:
     stored: Mapping[int, Stored]
     store: str
     """The folder of the slice store."""
-    late: str | None = None
+    late: str | None
     """The folder for late tuples."""
-    late_format: PartFormat = "parquet"
-    starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """For new queries: the first whole slice of each."""
-    tree_leaves: str = "bounded"
+    late_format: PartFormat
+    starts: Mapping[str, SliceValue]
+    """The first whole slice of each new query."""
+    tree_leaves: str
     """The setting of that name: which tables of aggregate trees are bounded."""
 
 
@@ -81,8 +81,8 @@ class ReadTask:
     """The time when the batch was planned, for the trace of its heartbeats."""
     end: str
     """The offset at which the batch ends."""
-    trees: TreesInForce = field(default_factory=TreesInForce)
-    sample: int = 0
+    trees: TreesInForce
+    sample: int
     """The number of tuples to sample."""
 
 
@@ -101,14 +101,15 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     mine = {native.streams[place]: epochs for place, epochs in given.owned.items()}
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts, task.meter)
     partials = Partials(native, task.meter, "store")
-    fields = kept_fields(plan.columns)
-    mode = PRIVATE if native.sink is None else native.sink.mode
-    late = LateWatch(given.closed, reading.late, fields, reading.late_format, mode)
     sampler = None
     if given.sample:
         seed = zlib.crc32(f"{given.number} {given.end}".encode())
         sampler = Sampler(native.read.name, flat, given.sample, seed)
-    watch = Watch(native.read.clocks, late, sampler)
+    fields = kept_fields(plan.columns)
+    mode = PRIVATE if native.sink is None else native.sink.mode
+    watch = Watch(
+        native.read.clocks, given.closed, reading.late, fields, reading.late_format, mode, sampler
+    )
     with SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(given.splits, (), watch.see):
             known = of_own_slots(ready, wide)
@@ -118,7 +119,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
         yield from store_payloads(partials.close(), reading.stored, writer)
         yield from store_payloads(delivery.close(), reading.stored, writer)
         writer.close()
-    yield from late.close()
+    yield from watch.late_parts()
     yield from writer.reports()
     hops = [("source", given.planned), ("low level", began), ("slice store", time.time())]
     names = [query.name for query in plan.queries]
@@ -157,9 +158,9 @@ class CloseSlices:
     sink: Sink
     store: str
     work: tuple[ClosingSlices, ...]
-    layouts: Layouts = field(default_factory=Layouts)
-    starts: Mapping[str, SliceValue] = field(default_factory=dict)
-    """For new queries: the first slice of which they have all tuples."""
+    layouts: Layouts
+    starts: Mapping[str, SliceValue]
+    """The first slice of which each new query has all tuples."""
 
     def __call__(self) -> Iterator[Report]:
         meter = Meter()

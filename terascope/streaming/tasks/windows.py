@@ -4,14 +4,21 @@ In: the stored rows of the slices of a stream and of spans of slices, and all qu
 windows that are released now; where windows had another composition before, also the slices of the
 retired streams. Out: the rows of each query. The slices are read and sorted by group once for all
 of these queries; each query then passes over them once, whatever its range and slide are.
+
+Spans of slices are merged once, so that long windows need not read every slice. A span of a tier
+consists of eight of those below, or of eight periods of the slices, and begins at a multiple of its
+length. Of a range of r/s slices some ten spans of each tier are read: a window costs O(log r/s)
+merges, even if it is the only one that is due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +29,7 @@ from terascope.execute.rows.collect import ALWAYS, Ranking, Regrouping, Sequence
 from terascope.execute.rows.steps import run_steps
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_of
+from terascope.functions.slices import SliceVector
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.physical.delivery import Sink
@@ -29,17 +37,14 @@ from terascope.physical.row_pipeline import Regroup, Top
 from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.windows import Length, StoredWindows, WindowFamily
 from terascope.streaming.context import Report
-from terascope.streaming.state.segments import SegmentWriter, Stored
-from terascope.streaming.state.tiers import (
-    MOST_EDGES,
-    SLICES,
-    Built,
-    SliceSpan,
-    tier_stream,
-    within,
-)
-from terascope.streaming.stored_rows import StoredRows, StoredStream
+from terascope.streaming.state.segments import Segment, SegmentWriter, Stored
+from terascope.streaming.stored_rows import SLICES, StoredRows, StoredStream, tier_stream
 from terascope.streaming.tasks.work import DueRange, in_order, report_part
+
+MOST_EDGES: Final = 256
+"""With more edges of due windows, slices are read: each serves many windows."""
+BUILT_AT_ONCE: Final = 4
+"""The most spans of a stream that one micro-batch builds."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,64 @@ class DueWindows:
                 ranking.take(rows)
             found = [run_steps(program.after, ranking.result())]
         return in_order(found, self.windows.fields, self.windows.order)
+
+
+@dataclass(frozen=True)
+class SliceSpan:
+    """The span [start, end) of a tier."""
+
+    tier: Length
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """The stored spans of a stream: their starts, by tier."""
+
+    vector: SliceVector
+    begins: Mapping[Length, Collection[int]]
+
+    def cover(self, first: int, until: int, edges: Collection[int] = ()) -> list[SliceSpan]:
+        """The longest spans that cover all time from `first` up to `until`, both edges of slices,
+        with no edge inside.
+        """
+        cuts = sorted({edge for edge in edges if first < edge < until} | {until})
+        longest_first = sorted(self.begins, reverse=True)
+        found: list[SliceSpan] = []
+        at = first
+        for cut in cuts:
+            while at < cut:
+                made = self._longest(at, cut, longest_first)
+                found.append(made)
+                at = made.end
+        return found
+
+    def _longest(self, at: int, until: int, tiers: Sequence[Length]) -> SliceSpan:
+        for tier in tiers:
+            if at % tier == 0 and at + tier <= until and at in self.begins[tier]:
+                return SliceSpan(tier, at, at + tier)
+        return SliceSpan(SLICES, at, self.vector.end(at))
+
+    def missing(self, tiers: Iterable[Length], since: int, until: int) -> Iterator[SliceSpan]:
+        """Spans that could be built of closed slices, the latest of the shortest tier first."""
+        for tier in sorted(tiers):
+            known = self.begins.get(tier, ())
+            for end in range(until // tier * tier, since + tier - 1, -tier):
+                if end - tier not in known:
+                    yield SliceSpan(tier, end - tier, end)
+
+
+def within(
+    segments: Iterable[Segment], spans: Iterable[SliceSpan], tier: Length
+) -> Iterator[Segment]:
+    """The segments of a tier that may have something of one of the spans."""
+    begins = sorted(span.start for span in spans if span.tier == tier)
+    for segment in segments:
+        if segment.low is not None and segment.high is not None:
+            place = bisect_left(begins, segment.low)
+            if place < len(begins) and begins[place] <= segment.high:
+                yield segment
 
 
 @dataclass(frozen=True)
