@@ -142,7 +142,7 @@ class Slicing:
             or first_composition(share(windows, self.traffic_of(family), mode=self.mode))
             for family, windows in self.asked.items()
         }
-        self.decided = {family: made.shared for family, made in self.compositions.items()}
+        self.decided = dict(self.compositions)
 
     @property
     def shares_nothing(self) -> bool:

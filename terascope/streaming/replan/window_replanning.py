@@ -182,8 +182,7 @@ class WindowReplanner:
 
     def _status(self, one: WatchedWindows) -> WindowStatus:
         made, queries = one.composition, self._plan.slicing.queries
-        shared = made.shared
-        costs = shared.alternatives | {"chosen": shared.cost()}
+        costs = made.alternatives | {"chosen": made.cost()}
         microseconds = one.second / 1000
         clusters = tuple(
             ClusterStatus(
