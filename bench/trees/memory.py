@@ -20,7 +20,7 @@ from bench.trees.execution import executed, statistics_of
 from bench.trees.slc import SlcPlanner
 from bench.trees.streams import NO_REAL, STREAMS, Stream, has_stream, stream_of
 from terascope.kernels.tables.table_policies import Policy
-from terascope.sharing.cost import accounting_for
+from terascope.sharing.cost import Accounting
 from terascope.sharing.model import Query, Statistics, Tree
 from terascope.sharing.plan import Planned, Planner
 
@@ -56,7 +56,7 @@ def planner_for(
 ) -> Planner | SlcPlanner:
     """Memory is given in buckets times BUCKET_BYTES."""
     table = TABLES[allocation]
-    accounting = accounting_for(table, bucket_bytes=BUCKET_BYTES)
+    accounting = Accounting(table, bucket_bytes=BUCKET_BYTES)
     if allocation == "slc":
         return SlcPlanner(queries, statistics, accounting)
     return Planner(queries, statistics, table, accounting)

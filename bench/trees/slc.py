@@ -29,6 +29,7 @@ from terascope.sharing.curves import Curves, Floats
 from terascope.sharing.fptas import without_empty
 from terascope.sharing.greedy import unions_of
 from terascope.sharing.model import (
+    OVERHEAD,
     WORD_BYTES,
     Attributes,
     Node,
@@ -77,7 +78,8 @@ def shares(tree: Tree, curves: Curves, accounting: Accounting, memory: float) ->
     def divide(given: float, own: int | None) -> None:
         children = [at for at in below.get(own, ()) if whole[at] > 0]
         weights = [
-            sqrt(whole[at] * (size[at] or accounting.overhead or WORD_BYTES)) for at in children
+            sqrt(whole[at] * (size[at] or OVERHEAD[accounting.model] or WORD_BYTES))
+            for at in children
         ]
         at_home = 0.0 if own is None or not size[own] else sqrt(groups[own] * size[own])
         total = at_home + sum(weights)
@@ -255,7 +257,7 @@ class NeighbourCosts:
         self._parent = np.array(parents, np.int64)
         self._size = np.array([float(accounting.bytes_of(node)) for node in tree.nodes])
         self._groups = np.array([self._groups_of(node.attributes) for node in tree.nodes])
-        entry = float(accounting.overhead or WORD_BYTES)
+        entry = float(OVERHEAD[accounting.model] or WORD_BYTES)
         self._rest = (curves.statistics.tuples, memory, entry, float(peak_load))
 
     def _groups_of(self, keys: Attributes) -> float:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, fields
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import typer
 
@@ -108,12 +109,12 @@ def generate(
         count = None if packets is None else count_of(packets)
         with read_flag(None, ProfileError):
             profile = Profile(packets=count, scenarios=scenarios, **settings)
-        write_packets(output, profile, quiet)
+        write_traffic(output, profile, quiet)
     elif (packets, settings["rate"], events.scenario, settings["links"]) != (None, None, None, 1):
         without = "flow records go without --packets, --rate, --scenario and --links"
         raise misuse("--flows", without)
     else:
-        write_flows(output, flow_profile(flows, settings), quiet)
+        write_traffic(output, flow_profile(flows, settings), quiet)
 
 
 def flow_profile(records: str, settings: dict[str, Any]) -> FlowProfile:
@@ -166,36 +167,35 @@ def scenario_of(text: str, common: dict[str, Any]) -> Scenario:
 # ---- writing -------------------------------------------------------------------------------------
 
 
-def write_packets(output: Path, profile: Profile, quiet: bool) -> None:
-    """A trace, and a line about it and about each scenario."""
-    from terascope.cli.progress import counting
-    from terascope.traffic.trace import generate
-
-    format: Literal["pcap", "parquet"] = "parquet" if output.name.endswith(".parquet") else "pcap"
-    if format == "pcap" and not re.search(r"\.(pcap|cap)(\.gz)?$", output.name):
-        raise misuse("FILE", f"'{output}' ends neither in .pcap, .pcap.gz nor .parquet")
-    check_writable(output)
-    began = time.monotonic()
-    with counting("generating", profile.expected_packets, "packets", quiet) as count:
-        report = generate(profile, output, format, count)
-    names = ", ".join(map(str, report.files))
-    typer.echo(done_line(names, report.total_packets, "packets", report.bytes, began))
-    for scenario in report.scenarios:
-        typer.echo(scenario_line(scenario))
-
-
-def write_flows(output: Path, profile: FlowProfile, quiet: bool) -> None:
-    """Flow records, and a line about them."""
+def write_traffic(output: Path, profile: Profile | FlowProfile, quiet: bool) -> None:
+    """Write a trace or flow records; print a line about it and one about each scenario."""
     from terascope.cli.progress import counting
     from terascope.traffic.flow_records import generate_flows
+    from terascope.traffic.trace import generate
 
-    if not output.name.endswith(".parquet"):
-        raise misuse("FILE", f"'{output}' does not end in .parquet, the form of flow records")
+    is_parquet = output.name.endswith(".parquet")
+    if isinstance(profile, Profile):
+        if not is_parquet and not re.search(r"\.(pcap|cap)(\.gz)?$", output.name):
+            raise misuse("FILE", f"'{output}' ends neither in .pcap, .pcap.gz nor .parquet")
+        make = partial(generate, profile, output, "parquet" if is_parquet else "pcap")
+        expected, what, unit = profile.expected_packets, "packets", "packets"
+    else:
+        if not is_parquet:
+            raise misuse("FILE", f"'{output}' does not end in .parquet, the form of flow records")
+        make = partial(generate_flows, profile, output)
+        expected, what, unit = profile.records, "flow records", "records"
     check_writable(output)
     began = time.monotonic()
-    with counting("generating", profile.records, "records", quiet) as count:
-        report = generate_flows(profile, output, count)
-    typer.echo(done_line(str(report.file), report.records, "flow records", report.bytes, began))
+    with counting("generating", expected, unit, quiet) as count:
+        report = make(count)
+    seconds = max(time.monotonic() - began, 1e-9)
+    total, names = sum(report.counts), ", ".join(map(str, report.files))
+    typer.echo(
+        f"{names}: {total:,} {what}, {readable_bytes(report.bytes)} in {seconds:.1f} s"
+        f" ({total / seconds:,.0f} {unit}/s)"
+    )
+    for scenario in report.scenarios:
+        typer.echo(scenario_line(scenario))
 
 
 def check_writable(output: Path) -> None:
@@ -210,15 +210,6 @@ def check_writable(output: Path) -> None:
         raise OutputError(f"cannot write '{output}': it is a directory")
     if not output.absolute().parent.is_dir():
         raise OutputError(f"cannot write '{output}': its directory does not exist")
-
-
-def done_line(names: str, count: int, noun: str, size: int, began: float) -> str:
-    """What was written, and how fast."""
-    seconds = max(time.monotonic() - began, 1e-9)
-    return (
-        f"{names}: {count:,} {noun}, {readable_bytes(size)} in {seconds:.1f} s"
-        f" ({count / seconds:,.0f} {noun.split()[-1]}/s)"
-    )
 
 
 def scenario_line(scenario: ScenarioReport) -> str:

@@ -125,7 +125,7 @@ def run_demo(
         folder = keep or Path(temporary)
         made = make_traffic(folder, seed=seed, scenario=scenario, victim=victim, start=start)
         console.print(
-            f"[bold]1.[/] {made.total_packets:,} packets of synthetic traffic, two minutes on one "
+            f"[bold]1.[/] {sum(made.counts):,} packets of synthetic traffic, two minutes on one "
             f"link, scenario [cyan]{scenario}[/], seed {seed}"
         )
         with Session(spark=spark, engine="spark") as session:

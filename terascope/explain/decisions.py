@@ -28,7 +28,7 @@ def slicing_notes(slicing: Slicing) -> Iterator[str]:
     """One text for each family."""
     for family, made in slicing.compositions.items():
         if any(cluster.assembles for cluster in made.clusters):
-            yield "\n".join(family_lines(family, made.shared, slicing))
+            yield "\n".join(family_lines(family, made, slicing))
 
 
 def family_lines(family: SliceFamily, shared: WindowClusters, slicing: Slicing) -> Iterator[str]:

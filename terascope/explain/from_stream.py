@@ -31,30 +31,19 @@ def picture_of_stream(compiled: Compiled, title: str) -> Picture:
     job, split = compiled.job_and_split(live=True)
     plan = plan_stream(job, SetTexts(compiled.texts()))
     found = picture_of_split(split, title)
-    streams = {stream.name: stream for stream in plan.low}
-    outputs = {output.name: output for output in plan.outputs}
-    config = compiled.bindings.config
-    boxes = tuple(described(box, streams, outputs, plan, config) for box in found.boxes)
+    facts = {output.name: release_facts(output, plan) for output in plan.outputs}
+    for stream in plan.low:
+        shared = sharing_facts(stream, plan, compiled.bindings.config)
+        facts[stream.name] = (*slice_facts(stream, plan), *shared)
+    boxes = tuple(with_facts(box, facts.get(box.name, ())) for box in found.boxes)
     lines = operator_lines(plan.operators)
     return replace(found, stage="stream", boxes=boxes, operators=lines)
 
 
-def described(
-    box: Box,
-    streams: dict[str, LowStream],
-    outputs: dict[str, StreamOutput],
-    plan: StreamPlan,
-    config: Config,
-) -> Box:
-    if box.name in streams:
-        stream = streams[box.name]
-        told = (*slice_facts(stream, plan), *sharing_facts(stream, plan, config))
-    elif box.name in outputs:
-        told = release_facts(outputs[box.name], plan)
-    else:
-        return box
-    notes = tuple(f"{word}: {value}" for word, value in told)
-    return replace(box, facts=(*box.facts, *told), notes=(*box.notes, *notes))
+def with_facts(box: Box, facts: Facts) -> Box:
+    """The box with further facts, each also as a note."""
+    notes = tuple(f"{word}: {value}" for word, value in facts)
+    return replace(box, facts=(*box.facts, *facts), notes=(*box.notes, *notes))
 
 
 def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, get_args
 
 from terascope.analysis.order import knows_place
 from terascope.functions.base import Scalar, Value
@@ -36,7 +36,6 @@ from terascope.plan.rel import (
     Aggregate,
     Filter,
     Join,
-    JoinKind,
     Lookup,
     Merge,
     Named,
@@ -51,6 +50,7 @@ from terascope.plan.rel import (
     WindowSpec,
     walk,
 )
+from terascope.plan.show import is_hidden
 from terascope.syntax import ast
 from terascope.syntax.printer import print_statement
 from terascope.types import BIAS, Type
@@ -59,26 +59,11 @@ Scope: TypeAlias = Mapping[str, ast.Expr]
 """Column -> how it is written."""
 
 BINARY: Final[Mapping[str, ast.BinaryOp]] = {
-    **{op: cast(ast.BinaryOp, op) for op in "= != < <= > >= | ^ & << >> + - * / % ||".split()},
-    "or": "OR",
-    "and": "AND",
-    "div": "DIV",
+    **{op.lower(): op for op in get_args(ast.BinaryOp)},
     "mask": "&",
 }
-KINDS: Final[Mapping[Type, ast.LiteralKind]] = {
-    Type.BOOL: "bool",
-    Type.FLOAT: "float",
-    Type.STRING: "string",
-    Type.IP: "ip",
-    Type.IPV6: "ipv6",
-    Type.BINARY: "binary",
-}
-JOINS: Final[Mapping[JoinKind, ast.JoinKind]] = {
-    "inner": "INNER",
-    "left": "LEFT",
-    "right": "RIGHT",
-    "full": "FULL",
-}
+KINDS: Final[Mapping[str, ast.LiteralKind]] = {k.upper(): k for k in get_args(ast.LiteralKind)}
+JOINS: Final[Mapping[str, ast.JoinKind]] = {kind.lower(): kind for kind in get_args(ast.JoinKind)}
 EDGES: Final = (WSTART, WEND)
 
 
@@ -295,10 +280,6 @@ def from_item(rel: Rel, alias: str | None, window: ast.Window | None = None) -> 
             return ast.SubqueryRef(query_of(rel), alias, window)
 
 
-def is_hidden(name: str) -> bool:
-    return name.startswith("#")
-
-
 def unqualified(name: str) -> str:
     mark = "#" if is_hidden(name) else ""
     return mark + name.lstrip("#").partition(".")[2]
@@ -388,7 +369,7 @@ def literal(value: Value, type: Type) -> ast.Expr:
         return ast.Literal_("int", value + BIAS)
     if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
         return ast.Unary("-", literal(-value, type))
-    return ast.Literal_(KINDS.get(type, "int"), value)
+    return ast.Literal_(KINDS.get(type.value, "int"), value)
 
 
 def all_of(conditions: tuple[ast.Expr, ...]) -> ast.Expr | None:

@@ -8,7 +8,7 @@ inputs that hold it back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from terascope.analysis.moving import is_number
@@ -40,17 +40,6 @@ from terascope.streaming.state.state import StreamState
 from terascope.units import NANOSECONDS, readable_moment
 
 AT_END = "its rows are known when all sources have ended"
-
-
-@dataclass(frozen=True)
-class Closed:
-    """The value up to which a query is closed."""
-
-    text: str | None = None
-    ns: int | None = None
-    last_epoch: str | None = None
-    next_ns: int | None = None
-    """The end of the next window, where epochs are counted one by one."""
 
 
 class QueryReporter:
@@ -86,29 +75,24 @@ class QueryReporter:
         leaves = self.leaves[output.name]
         read = {name for leaf in leaves for name in leaf.scan.interfaces}
         mine = [] if report is None else [s for s in sources if s.name in read]
-        closed = self.closed(output, state, mine)
         keys = self._keys[output.name]
         pending = [s for s in state.segments if s.stream in keys]
-        known = QueryStatus(
-            output.name,
+        known = replace(
+            self.closed(output, state, mine),
             rows=rows,
-            last_epoch=closed.last_epoch,
-            closed_until=closed.text,
-            closed_until_ns=closed.ns,
             pending_rows=sum(s.rows for s in pending),
             pending_bytes=sum(s.length for s in pending),
             open_slices=open_slices(pending, state),
         )
         if report is None:
-            return known
-        now_ns = present_of(mine, now_ns)
+            return replace(known, closes_ns=None)
+        now_ns, closed_ns = present_of(mine, now_ns), known.closed_until_ns
         return replace(
             known,
-            lag_seconds=None if closed.ns is None else (now_ns - closed.ns) / NANOSECONDS,
-            holds=self.holds(output, leaves, report, mine, now_ns, closed.next_ns),
+            lag_seconds=None if closed_ns is None else (now_ns - closed_ns) / NANOSECONDS,
+            holds=self.holds(output, leaves, report, mine, now_ns, known.closes_ns),
             late=sum(s.late_queries.get(output.name, 0) for s in mine),
             inputs=tuple(s.name for s in mine),
-            closes_ns=closed.next_ns,
             flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
         )
 
@@ -116,16 +100,19 @@ class QueryReporter:
 
     def closed(
         self, output: StreamOutput, state: StreamState, sources: Sequence[SourceStatus]
-    ) -> Closed:
-        """The value up to which all rows were emitted."""
-        progress = state.queries[output.name]
+    ) -> QueryStatus:
+        """The value up to which all rows of a query were emitted, and the end of its next window
+        where epochs are counted one by one.
+        """
+        name, progress = output.name, state.queries[output.name]
         if state.ended:
-            return Closed(THE_END)
+            return QueryStatus(name, closed_until=THE_END)
         if not waits(output, self._plan):
             moments = [s.watermark_ns for s in sources if s.watermark_ns is not None]
             if not moments or len(moments) < len(sources):
-                return Closed()
-            return Closed(readable_moment(min(moments)), min(moments))
+                return QueryStatus(name)
+            first = min(moments)
+            return QueryStatus(name, closed_until=readable_moment(first), closed_until_ns=first)
         if output.release is None:
             assert output.low is not None
             stream = self._plan.low[output.low]
@@ -134,17 +121,20 @@ class QueryReporter:
             if progress.until is None:
                 groups = (s for s in state.segments if s.stream == stream.key)
                 lows = [int(s.low) for s in groups if s.kind == "groups" and s.low is not None]
-                return Closed(next_ns=self._moment(column, min(lows) + 1, rel) if lows else None)
-            return self.reached([(column, progress.until)], rel)
+                ends = self._moment(column, min(lows) + 1, rel) if lows else None
+                return QueryStatus(name, closes_ns=ends)
+            return self.reached(name, [(column, progress.until)], rel)
         release = output.release
         bounds = progress.lows(len(release.parts))
         values = [part.value for part in release.parts]
-        return self.reached(list(zip(values, bounds, strict=True)), release.node)
+        return self.reached(name, list(zip(values, bounds, strict=True)), release.node)
 
-    def reached(self, parts: Sequence[tuple[Expr, SliceValue | None]], rel: Rel) -> Closed:
+    def reached(
+        self, name: str, parts: Sequence[tuple[Expr, SliceValue | None]], rel: Rel
+    ) -> QueryStatus:
         """The earliest of the values up to which rows were emitted."""
         if not parts or any(value is None for _, value in parts):
-            return Closed()
+            return QueryStatus(name)
         moments = [self._moment(expr, value, rel) for expr, value in parts]
         known = [ns for ns in moments if ns is not None]
         least = min(known) if len(known) == len(moments) else None
@@ -154,7 +144,13 @@ class QueryReporter:
         following = None
         if last is not None and isinstance(value, int) and least is not None:
             following = self._moment(expr, value + 1, rel)
-        return Closed(text, least, last, following)
+        return QueryStatus(
+            name,
+            last_epoch=last,
+            closed_until=text,
+            closed_until_ns=least,
+            closes_ns=following,
+        )
 
     # ---- inputs that hold it back
 

@@ -48,19 +48,18 @@ AT_WORK: Final = ("low level", "slice store")
 class LowReporter:
     """Adds up the counters of heartbeats."""
 
-    def __init__(
-        self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        """`readers`: by low-level stream, the queries above it."""
+    def __init__(self) -> None:
+        self._streams: tuple[LowStream, ...] = ()
         self._done: dict[str, Counter[str]] = {}
         """By low-level stream: its counters, and the nanoseconds of its tasks, for all their
         queries together."""
         self._traces: deque[Trace] = deque(maxlen=KEPT_TRACES)
         self._measures: dict[str, Measure] = {}
-        self.follow(streams, readers)
 
     def follow(self, streams: Sequence[LowStream], readers: Mapping[str, tuple[str, ...]]) -> None:
-        """Report on another set; streams that stay keep their counters."""
+        """Report on another set; streams that stay keep their counters. `readers`: by low-level
+        stream, the queries above it.
+        """
         self._streams = tuple(streams)
         self._readers = readers
         self._done = {stream.name: self._done.get(stream.name, Counter()) for stream in streams}
@@ -219,7 +218,7 @@ class Reporter:
         self._report: BatchReport | None = None
         self._rates = Rates()
         self._pulse = Pulse()
-        self._low = LowReporter((), {})
+        self._low = LowReporter()
         self._resumed: BatchState | None = None
         """The state that the run resumes from: all that is known before its first batch."""
         self._follow(plan)

@@ -12,7 +12,7 @@ from terascope.config import Config
 from terascope.kernels.tables.table_policies import Policy
 from terascope.physical.split.host import HOSTS, Host
 from terascope.physical.statistics.sampling import SampleLimits
-from terascope.sharing.cost import EXCHANGE, Accounting, accounting_for
+from terascope.sharing.cost import EXCHANGE, Accounting
 
 Destination: TypeAlias = Literal["frames", "files", "rows", "stream"]
 """The destination of results: DataFrames for a caller; files, written by the tasks that have the
@@ -62,8 +62,8 @@ def tree_accounting(config: Config) -> Accounting:
     exchange.
     """
     if config.tree_leaves == "bounded":
-        return accounting_for(TREE_TABLE, EXCHANGE, bounded_leaves=True)
-    return accounting_for(TREE_TABLE)
+        return Accounting(TREE_TABLE, EXCHANGE, bounded_leaves=True)
+    return Accounting(TREE_TABLE)
 
 
 @cache

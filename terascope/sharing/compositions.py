@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final
 
 from terascope.functions.slices import SliceVector
@@ -32,29 +31,17 @@ MOST_RETIRED: Final = 8
 
 
 @dataclass(frozen=True)
-class Composition:
-    """The clusters of a family of windows."""
+class Composition(WindowClusters):
+    """The clusters of a family of windows: those that receive tuples, and retired ones."""
 
-    clusters: tuple[Cluster, ...]
-    """The clusters that receive tuples; every window is in one."""
-    traffic: TupleTraffic
-    """The rate and the groups for which the clusters were chosen."""
     since: float = 0.0
     """The time at which the clusters were chosen, in Unix seconds."""
     retired: tuple[Cluster, ...] = ()
     """Clusters that receive no more tuples but still have slices."""
 
-    @property
-    def windows(self) -> frozenset[Periodic]:
-        return frozenset(window for cluster in self.clusters for window in cluster.windows)
-
     def earlier(self, window: Periodic) -> tuple[Cluster, ...]:
         """The retired clusters whose slices a window contains as well."""
         return tuple(cluster for cluster in self.retired if window in cluster.windows)
-
-    @cached_property
-    def shared(self) -> WindowClusters:
-        return WindowClusters(self.clusters, self.traffic)
 
 
 def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
@@ -69,7 +56,7 @@ def first_composition(shared: WindowClusters, now: float = 0.0) -> Composition:
 
 def best_clusters(
     before: Composition,
-    windows: frozenset[Periodic],
+    windows: Iterable[Periodic],
     traffic: TupleTraffic,
     pinned: bool = False,
 ) -> tuple[Cluster, ...]:
@@ -78,7 +65,7 @@ def best_clusters(
     not every query can change to that while it runs.
     """
     kept = [c for c in before.clusters if pinned and any(map(is_tumbling, c.windows))]
-    free = windows.difference(*(c.windows for c in kept))
+    free = set(windows).difference(*(c.windows for c in kept))
     return (*kept, *marked(share(free, traffic).clusters)) if free else tuple(kept)
 
 
@@ -123,7 +110,7 @@ def for_windows(
     """The composition of a family after its set of windows has changed. Windows that stay keep
     their slices; the clusters are chosen again.
     """
-    if windows == before.windows:
+    if windows == frozenset(before.windows):
         return before
     kept = replace(
         before,

@@ -31,7 +31,7 @@ EXCHANGE: Final = 8.0
 class Accounting:
     """Which rows cost hash operations, and which tables take memory of the budget."""
 
-    overhead: int
+    model: TableModel
     exchange: float = 0.0
     """Hash operations for each row that leaves a query's table."""
     bounded_leaves: bool = False
@@ -54,19 +54,10 @@ class Accounting:
         return self.entry_bytes(len(node.attributes), node.slots)
 
     def entry_bytes(self, keys: int, slots: int) -> int:
-        return self.bucket_bytes or entry_bytes(keys, slots, self.overhead)
+        return self.bucket_bytes or entry_bytes(keys, slots, OVERHEAD[self.model])
 
     def memory(self, tree: Tree) -> float:
         return sum(node.buckets * self.bytes_of(node) for node in tree.nodes)
-
-
-def accounting_for(
-    model: TableModel,
-    exchange: float = 0.0,
-    bounded_leaves: bool = False,
-    bucket_bytes: int | None = None,
-) -> Accounting:
-    return Accounting(OVERHEAD[model], exchange, bounded_leaves, bucket_bytes)
 
 
 @dataclass(frozen=True)

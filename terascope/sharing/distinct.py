@@ -21,6 +21,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from terascope.hashing import GOLDEN, mix
 from terascope.machine_code import compiled
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -186,7 +187,7 @@ def attribute_hashes(codes: Codes | Ints, attribute: str) -> Hashes:
     """The hashes of the values of an attribute. Equal codes of two attributes have different
     hashes, so that the hash of a set is the sum of the hashes of its attributes.
     """
-    seed = (crc32(attribute.encode()) + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
+    seed = (crc32(attribute.encode()) + 1) * GOLDEN % (1 << 64)
     return mixed(codes.astype(np.int64), np.uint64(seed))
 
 
@@ -207,13 +208,9 @@ def count_groups(hashes: Hashes) -> Frequencies:
 
 @compiled
 def mixed(words: Ints, seed: np.uint64) -> Hashes:
-    """Spread the bits of words (the finaliser of splitmix64)."""
     out = np.empty(len(words), np.uint64)
     for i in range(len(words)):
-        x = np.uint64(words[i]) + seed
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        out[i] = x ^ (x >> np.uint64(31))
+        out[i] = mix(np.uint64(words[i]) + seed)
     return out
 
 

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.sharing.cost import Accounting, HashOperations, accounting_for, evaluate
+from terascope.sharing.cost import Accounting, HashOperations, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import Frontier, frontier, merged, without_empty
 from terascope.sharing.greedy import form_of, grown_trees, prices
@@ -75,7 +75,7 @@ class Planner:
     ) -> None:
         self._statistics = RememberedStatistics(statistics)
         self._curves = Curves(self._statistics, table)
-        self._accounting = accounting or accounting_for(table)
+        self._accounting = accounting or Accounting(table)
         self._eps = eps
         self._flat = flat_tree(queries)
 

@@ -349,18 +349,7 @@ def _bulk(
             elif losses == 0:
                 received = seq
             if place % 2 == 1 or (place == now - 1 and losses == 0):
-                used = _emit(
-                    out,
-                    used,
-                    not from_client,
-                    time + to_peer,
-                    ACK,
-                    ack,
-                    received,
-                    0,
-                    contents.NOTHING,
-                    0,
-                )
+                used = _emit(out, used, not from_client, time + to_peer, ACK, ack, received)
             time += flow.spacing
         # The sender notices a loss well after a round trip: sooner, and analysers take the packet
         # for one out of order, or one that disagrees with what they have already put together.

@@ -26,7 +26,7 @@ from terascope.traffic.flows import ICMP, TCP, UDP
 from terascope.traffic.population import deal_pairs, zipf_shares
 from terascope.traffic.profile import FlowProfile
 from terascope.traffic.randomness import Array, generator, hash_numbers
-from terascope.traffic.trace import replaced
+from terascope.traffic.trace import GenerateReport, replaced
 
 SERVICES: Final = (
     # port, protocol, share of the servers that offer it
@@ -189,20 +189,11 @@ _MOST_PACKETS: Final = 100_000
 _PACKETS_SHAPE: Final = 1.3
 
 
-@dataclass(frozen=True)
-class FlowReport:
-    """What was written."""
-
-    file: Path
-    records: int
-    bytes: int
-
-
 def generate_flows(
     profile: FlowProfile,
     output: Path,
     progress: Callable[[int, int], None] | None = None,
-) -> FlowReport:
+) -> GenerateReport:
     """Write the records; a file that exists is replaced when the new one is complete.
 
     Raises:
@@ -218,7 +209,7 @@ def generate_flows(
             done += batch.num_rows
             if progress is not None:
                 progress(done, profile.records)
-    return FlowReport(output, profile.records, output.stat().st_size)
+    return GenerateReport((output,), (profile.records,))
 
 
 def flow_batches(profile: FlowProfile) -> Iterator[pa.RecordBatch]:

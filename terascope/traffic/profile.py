@@ -266,7 +266,6 @@ class Wanted:
     """What to generate, live."""
 
     base: Profile
-    endless: bool
     link: int | None
     starts: bool
     """Whether it says when the first packet is sent; else it is now."""
@@ -310,8 +309,7 @@ def parse_words(location: str) -> Wanted:
 
 
 def _wanted(settings: dict[str, Any], scenarios: list[dict[str, Any]], link: int | None) -> Wanted:
-    endless = "duration" not in settings and "packets" not in settings
-    if endless:
+    if "duration" not in settings and "packets" not in settings:
         settings["duration"] = ENDLESS_SECONDS
         for one in scenarios:
             one.setdefault("start", ENDLESS_START)
@@ -324,7 +322,7 @@ def _wanted(settings: dict[str, Any], scenarios: list[dict[str, Any]], link: int
         raise SourceError(f"generate source: {mistake}") from None
     if link is not None and not 0 <= link < base.links:
         raise SourceError(f"a generate source with links={base.links} has no link={link}")
-    return Wanted(base, endless, link, "start_time" in settings)
+    return Wanted(base, link, "start_time" in settings)
 
 
 def _number(name: str, text: str) -> float:

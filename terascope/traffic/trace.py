@@ -280,15 +280,15 @@ class ParquetWriter:
 
 @dataclass(frozen=True)
 class GenerateReport:
+    """The files that were written, with the packets, or flow records, of each."""
+
     files: tuple[Path, ...]
-    packets: tuple[int, ...]
-    """Of each file."""
-    bytes: int
-    scenarios: tuple[ScenarioReport, ...]
+    counts: tuple[int, ...]
+    scenarios: tuple[ScenarioReport, ...] = ()
 
     @property
-    def total_packets(self) -> int:
-        return sum(self.packets)
+    def bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.files)
 
 
 def generate(
@@ -327,9 +327,7 @@ def generate(
                 counts[link] += len(mine)
             if progress is not None:
                 progress(sum(counts), max(profile.expected_packets, sum(counts)))
-    size = sum(path.stat().st_size for path in files)
-    scenarios = tuple(cast.report for cast in stream.casts)
-    return GenerateReport(files, tuple(counts), size, scenarios)
+    return GenerateReport(files, tuple(counts), tuple(cast.report for cast in stream.casts))
 
 
 def link_files(output: Path, links: int) -> tuple[Path, ...]:

@@ -20,7 +20,7 @@ from bench.trees.slc import (
     shares,
     with_node,
 )
-from terascope.sharing.cost import Accounting, accounting_for, evaluate
+from terascope.sharing.cost import Accounting, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import frontier, without_empty
 from terascope.sharing.model import Tree, flat_tree
@@ -38,7 +38,7 @@ def test_all_or_nothing_is_best_on_uniform_input(
     statistics: KnownStatistics, shape: int, part: float
 ) -> None:
     """Theorem 3, against Algorithm 2; nodes that get nothing are left out in both."""
-    tree, curves, accounting = small_tree(shape), Curves(statistics, "uniform"), Accounting(20)
+    tree, curves, accounting = small_tree(shape), Curves(statistics, "uniform"), Accounting("lru")
     full = tuple(curves.of(node.attributes).most for node in tree.nodes)
     memory = part * accounting.memory(tree.with_buckets(full))
     sizes, cost = all_or_nothing(tree, curves, accounting, memory)
@@ -66,7 +66,7 @@ def test_slc_divides_by_the_root_of_groups_and_bytes() -> None:
     tree = small_tree(0)
     for name in "cd":
         statistics = KnownStatistics(1e6, {**statistics.known_groups, frozenset(name): 10.0})
-    curves, accounting = Curves(statistics, "direct_mapped"), accounting_for("direct_mapped")
+    curves, accounting = Curves(statistics, "direct_mapped"), Accounting("direct_mapped")
     given_ = shares(tree, curves, accounting, 1e6)
     assert accounting.memory(given_) == pytest.approx(1e6)
     assert all(node.buckets > 0 for node in given_.nodes)
@@ -78,7 +78,7 @@ def test_slc_divides_by_the_root_of_groups_and_bytes() -> None:
 def test_slc_adds_what_pays_in_its_own_model() -> None:
     names, queries = pairs(6)
     statistics = correlated(names, 8)
-    curves, accounting = Curves(statistics, "direct_mapped"), accounting_for("direct_mapped")
+    curves, accounting = Curves(statistics, "direct_mapped"), Accounting("direct_mapped")
     flat = flat_tree(queries)
     grown = grown_by_slc(flat, curves, accounting, 4e6)
     assert len(grown.nodes) > len(flat.nodes)
@@ -88,7 +88,7 @@ def test_slc_adds_what_pays_in_its_own_model() -> None:
 def test_a_tuned_peak_load_never_costs_more() -> None:
     names, queries = pairs(6)
     curves = Curves(correlated(names, 8), "direct_mapped")
-    accounting = accounting_for("direct_mapped")
+    accounting = Accounting("direct_mapped")
     tuned = Tuned(flat_tree(queries), curves, accounting)
     limited = 0
     for memory in (1e5, 1e6, 1e8):
@@ -105,7 +105,7 @@ def test_slc_keeps_to_its_peak_load(seed: int, part: float) -> None:
     """By its own model, in which groups are equally frequent."""
     names, queries = pairs(5)
     curves = Curves(correlated(names, seed), "direct_mapped")
-    accounting, flat, memory = accounting_for("direct_mapped"), flat_tree(queries), 4e6
+    accounting, flat, memory = Accounting("direct_mapped"), flat_tree(queries), 4e6
     free = grown_by_slc(flat, curves, accounting, memory)
     limit = part * flushed(free, curves)
     tree = grown_by_slc(flat, curves, accounting, memory, limit)
@@ -130,7 +130,7 @@ def test_slc_is_judged_as_its_shares_cost(seed: int, digits: float, bounded: boo
     """Step by step, also for trees that were not made yet."""
     names, queries = pairs(4)
     curves = Curves(correlated(names, seed), "direct_mapped")
-    accounting = accounting_for("direct_mapped", 1.0, bounded)
+    accounting = Accounting("direct_mapped", 1.0, bounded)
     memory = 10**digits
     tree = flat_tree(queries)
     for _ in range(3):
@@ -152,6 +152,6 @@ def test_the_baseline_takes_more_hash_operations() -> None:
     names, queries = pairs(6)
     statistics = correlated(names, 8)
     ours = Planner(queries, statistics).plan(4e6)
-    slc = SlcPlanner(queries, statistics, accounting_for("direct_mapped")).plan(4e6)
+    slc = SlcPlanner(queries, statistics, Accounting("direct_mapped")).plan(4e6)
     assert ours.cost.total < slc.cost.total <= slc.flat_cost.total
     assert slc.memory_bytes <= 4e6 * (1 + 1e-9)

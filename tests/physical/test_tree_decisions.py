@@ -6,7 +6,7 @@ import pytest
 
 from terascope.config import Config
 from terascope.physical.rules.grow_trees import decided
-from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
+from terascope.sharing.cost import EXCHANGE, Accounting, evaluate
 from terascope.sharing.curves import Curves
 from tests.settings import config_with
 from tests.stream.test_replanning import FIRST, PAIRS, family_of
@@ -41,9 +41,9 @@ def test_within_little_memory_more_than_the_groups_leaves() -> None:
     assert found.flat_cost == pytest.approx(found.flat_exchanged)
     curves = Curves(FIRST, "lru")
     assert found.exchanged == pytest.approx(
-        evaluate(found.tree, curves, accounting_for("lru", EXCHANGE, bounded_leaves=True)).total
+        evaluate(found.tree, curves, Accounting("lru", EXCHANGE, bounded_leaves=True)).total
     )
-    paper = accounting_for("lru")
+    paper = Accounting("lru")
     assert found.operations == pytest.approx(evaluate(found.tree, curves, paper).total)
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from terascope.sharing.cost import accounting_for
+from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import frontier
 from terascope.sharing.model import Attributes, Node, Query, Tree
@@ -81,7 +81,7 @@ def test_greedy_is_near_the_best_of_all_trees(texts: tuple[str, ...], seed: int)
     names = sorted({name for text in texts for name in text})
     statistics: Correlated = correlated(names, seed)
     sets = [frozenset(text) for text in texts]
-    curves, accounting = Curves(statistics, "lru"), accounting_for("lru")
+    curves, accounting = Curves(statistics, "lru"), Accounting("lru")
     frontiers = [frontier(tree, curves, accounting, EPS) for tree in all_trees(sets)]
     planner = Planner(tuple(Query(keys) for keys in sets), statistics, eps=EPS)
     for size in MEMORY:

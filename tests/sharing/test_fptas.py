@@ -83,7 +83,7 @@ def exhaustive(tree: Tree, curves: Curves, accounting: Accounting, memory: float
 def test_within_eps_of_all_allocations(
     statistics: KnownStatistics, shape: int, part: float, model: TableModel
 ) -> None:
-    tree, curves, accounting = small_tree(shape), Curves(statistics, model), Accounting(20)
+    tree, curves, accounting = small_tree(shape), Curves(statistics, model), Accounting("lru")
     full = tuple(curves.of(node.attributes).most for node in tree.nodes)
     memory = part * accounting.memory(tree.with_buckets(full))
     found = frontier(tree, curves, accounting, EPS)
@@ -96,7 +96,7 @@ def test_within_eps_of_all_allocations(
 @settings(max_examples=5, deadline=None)
 def test_a_frontier_is_what_it_says(statistics: KnownStatistics, shape: int, bounded: bool) -> None:
     tree, curves = small_tree(shape), Curves(statistics, "lru")
-    accounting = Accounting(20, 4.0, bounded)
+    accounting = Accounting("lru", 4.0, bounded)
     found = frontier(tree, curves, accounting, 0.25)
     assert (np.diff(found.memory) > 0).all()
     assert (np.diff(found.cost) < 0).all()
@@ -115,7 +115,7 @@ def test_leaves_share_a_budget() -> None:
         TUPLES, {keys("a"): 100.0, keys("b"): 5000.0}, {keys("a"): 0.0, keys("b"): 0.0}
     )
     tree = Tree((Node(keys("a"), None, True, 0), Node(keys("b"), None, True, 0)))
-    accounting, curves = Accounting(20, 3.0, True), Curves(statistics, "uniform")
+    accounting, curves = Accounting("lru", 3.0, True), Curves(statistics, "uniform")
     found = frontier(tree, curves, accounting, EPS)
     width = entry_bytes(len(tree.nodes[0].attributes), tree.nodes[0].slots, 20)
     sizes = found.allocations[found.best(100 * width)]

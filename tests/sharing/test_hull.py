@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.sharing.cost import Accounting, accounting_for, evaluate, tree_arrays
+from terascope.sharing.cost import Accounting, evaluate, tree_arrays
 from terascope.sharing.curves import Curves
 from terascope.sharing.fptas import frontier, merged, without_empty
 from terascope.sharing.hull import PricedTree, best_of, priced
@@ -27,7 +27,7 @@ MODELS: tuple[TableModel, ...] = ("lru", "second_chance", "uniform")
 
 
 def accountings(bounded: bool) -> Accounting:
-    return Accounting(20, 3.0 if bounded else 0.0, bounded)
+    return Accounting("lru", 3.0 if bounded else 0.0, bounded)
 
 
 @given(known(), st.integers(0, 2), st.sampled_from(MODELS), st.booleans(), st.integers(0, 99))
@@ -98,7 +98,7 @@ def test_prices_alone_come_near_the_bounds(bounded: bool) -> None:
 def test_78_pairs_with_the_exchange(bounded: bool) -> None:
     """The limit of time is generous; the aim is 10 s."""
     names, queries = pairs(13)
-    accounting = accounting_for("lru", 8.0 if bounded else 0.0, bounded)
+    accounting = Accounting("lru", 8.0 if bounded else 0.0, bounded)
     began = process_time()
     planner = Planner(queries, correlated(names, 2), accounting=accounting)
     for size in (1e5, 1e6, 1e7, 1e9):

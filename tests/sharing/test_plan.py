@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.sharing.cost import accounting_for
+from terascope.sharing.cost import Accounting
 from terascope.sharing.model import Attributes, Query, Statistics
 from terascope.sharing.plan import Planned, Planner
 from tests.sharing.known_statistics import KnownStatistics
@@ -53,7 +53,7 @@ def plan_tree(
     exchange: float = 0.0,
     bounded_leaves: bool = False,
 ) -> Planned:
-    accounting = accounting_for("lru", exchange, bounded_leaves)
+    accounting = Accounting("lru", exchange, bounded_leaves)
     return Planner(queries, statistics, "lru", accounting, eps).plan(memory_bytes)
 
 
@@ -148,7 +148,7 @@ def test_a_planner_gives_the_same_plans_again() -> None:
 
 def test_buckets_may_count_alike() -> None:
     names, queries = pairs(5)
-    accounting = accounting_for("lru", bucket_bytes=64)
+    accounting = Accounting("lru", bucket_bytes=64)
     planner = Planner(queries, correlated(names, 4), accounting=accounting)
     plan = planner.plan(64 * 2000)
     used = sum(node.buckets for node in plan.tree.nodes if not node.is_query)

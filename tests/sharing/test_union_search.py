@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terascope.sharing.cost import accounting_for, least_cost
+from terascope.sharing.cost import Accounting, least_cost
 from terascope.sharing.curves import Curves
 from terascope.sharing.greedy import grown_trees, prices
 from terascope.sharing.model import Query, flat_tree
@@ -27,7 +27,7 @@ def test_every_node_stands_below_the_smallest_that_contains_it(seed: int, count:
         for _ in range(count)
     )
     statistics = correlated(list(names), seed)
-    flat, accounting = flat_tree(queries), accounting_for("lru")
+    flat, accounting = flat_tree(queries), Accounting("lru")
     curves = Curves(statistics, "lru")
     for tree in union_trees(flat, statistics, accounting, prices(flat, statistics.tuples)):
         asked = {node.attributes: node.slots for node in tree.nodes if node.is_query}
@@ -49,7 +49,7 @@ def test_every_node_stands_below_the_smallest_that_contains_it(seed: int, count:
 def test_near_the_best_of_all_trees(seed: int) -> None:
     texts = ("ab", "bc", "cd", "ad")
     statistics = correlated(list("abcd"), seed)
-    curves, accounting = Curves(statistics, "lru"), accounting_for("lru")
+    curves, accounting = Curves(statistics, "lru"), Accounting("lru")
     sets = [frozenset(text) for text in texts]
     best = min(least_cost(tree, curves, accounting) for tree in all_trees(sets))
     flat = flat_tree(tuple(Query(keys) for keys in sets))
@@ -62,7 +62,7 @@ def test_no_worse_than_merging_siblings(seed: int) -> None:
     """Of pairs of attributes, where there is memory for all."""
     names, queries = pairs(8)
     statistics = correlated(names, seed)
-    curves, accounting = Curves(statistics, "lru"), accounting_for("lru")
+    curves, accounting = Curves(statistics, "lru"), Accounting("lru")
     flat = flat_tree(queries)
     ladder = prices(flat, statistics.tuples)
     merged = grown_trees(flat, curves, accounting, ladder)[-1]
@@ -73,7 +73,7 @@ def test_no_worse_than_merging_siblings(seed: int) -> None:
 
 def test_memory_that_costs_too_much_is_not_taken() -> None:
     names, queries = pairs(5)
-    gathering = UnionSearch(flat_tree(queries), correlated(names, 3), accounting_for("lru"))
+    gathering = UnionSearch(flat_tree(queries), correlated(names, 3), Accounting("lru"))
     gathering.improve(0.0)
     assert len(gathering.members) > len(queries)
     gathering.improve(1e12)

@@ -41,7 +41,8 @@ def test_tasks_report_what_operators_took_and_gave(tmp_path: Path) -> None:
         pass
     run.close()
     plan = run.runner.plan
-    report = LowReporter(plan.low, {})
+    report = LowReporter()
+    report.follow(plan.low, {})
     for one in run.reports:
         report.ingest(one)
     found = {one.name: one for one in report.operators}

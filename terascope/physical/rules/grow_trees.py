@@ -32,7 +32,7 @@ from terascope.physical.settings import TREE_EPS, TREE_TABLE, tree_accounting, t
 from terascope.physical.split.drafts import Names
 from terascope.plan.expr import Expr
 from terascope.plan.show import show_expr
-from terascope.sharing.cost import EXCHANGE, accounting_for, evaluate
+from terascope.sharing.cost import EXCHANGE, Accounting, evaluate
 from terascope.sharing.curves import Curves
 from terascope.sharing.model import Node, Query, RememberedStatistics, Statistics, Tree, flat_tree
 from terascope.sharing.plan import Planner
@@ -137,8 +137,8 @@ def decided(
 
 def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> TreeDecision:
     """The costs of a tree and of the flat plan in both accountings, and their memory."""
-    paper = accounting_for(curves.model)
-    own = accounting_for(curves.model, EXCHANGE, bounded_leaves=True)
+    paper = Accounting(curves.model)
+    own = Accounting(curves.model, EXCHANGE, bounded_leaves=True)
     flat = flat_tree(queries)
     wanted = flat.with_buckets(tuple(curves.of(node.attributes).most for node in flat.nodes))
     cost = evaluate(one.tree, curves, own)

@@ -89,7 +89,7 @@ class Slicing:
             self.scans[family] = windowed.chosen.scan
             return slices_alone(window)
         composition = self.compositions.get(family)
-        cluster = None if composition is None else composition.shared.of.get(window)
+        cluster = None if composition is None else composition.of.get(window)
         if cluster is None:  # only of queries that were refused
             return slices_alone(window)
         return None if cluster.own else cluster.vector
@@ -159,9 +159,7 @@ class Slicing:
     def decides_as(self, other: Slicing) -> bool:
         """Whether all windows have the same slices."""
         theirs = other.compositions
-        return all(
-            made.shared.of == theirs[family].shared.of for family, made in self.compositions.items()
-        )
+        return all(made.of == theirs[family].of for family, made in self.compositions.items())
 
     def traffic_of(self, family: SliceFamily) -> TupleTraffic:
         known = None if self.traffic is None else self.traffic(family)

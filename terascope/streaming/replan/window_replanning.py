@@ -182,8 +182,7 @@ class WindowReplanner:
 
     def _status(self, one: WatchedWindows) -> WindowStatus:
         made, asked = one.composition, self._plan.slicing.asked.get(one.family, {})
-        shared = made.shared
-        costs = shared.alternatives | {"chosen": shared.cost()}
+        costs = made.alternatives | {"chosen": made.cost()}
         microseconds = one.second / 1000
         clusters = tuple(
             ClusterStatus(
