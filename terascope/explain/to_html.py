@@ -41,7 +41,8 @@ STAGES = {
 
 
 def as_html(picture: Picture) -> str:
-    about = STAGES.get(picture.stage, picture.stage)
+    ran = any(operator.measured for operator in picture.operators)
+    about = "what was done" if ran else STAGES.get(picture.stage, picture.stage)
     queries = "".join(query_section(box) for box in picture.boxes if box.text)
     return f"""<!doctype html>
 <html lang="en">
