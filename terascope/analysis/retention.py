@@ -205,7 +205,7 @@ class RowBounds:
 
 
 @dataclass(frozen=True)
-class Retention(RowBounds):
+class RetentionBounds(RowBounds):
     """Bounds by leaf: the value of the column it is kept by before which no row can matter. None:
     all rows of the leaf can; ALL: none can.
     """

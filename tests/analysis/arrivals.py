@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from terascope.analysis.moving import ALL, earlier
 from terascope.analysis.order import Trees
 from terascope.analysis.release import Release, complete_below, release_of
-from terascope.analysis.retention import Leaf, Retention, retention_columns
+from terascope.analysis.retention import Leaf, RetentionBounds, retention_columns
 from terascope.analysis.watermarks import Seen, Watermarks
 from terascope.connectors.base import POSITION, arrow_type
 from terascope.connectors.registry import Interface
@@ -226,7 +226,7 @@ class Arrivals:
 
     def needed(self, name: str, values: Values) -> dict[Leaf, Value]:
         others = self.leaves - {name}
-        return Retention(self.trees, others, self.kept_by).after_release(
+        return RetentionBounds(self.trees, others, self.kept_by).after_release(
             self.releases[name], values
         )
 

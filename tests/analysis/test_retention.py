@@ -10,7 +10,7 @@ import pytest
 from terascope.analysis.moving import ALL
 from terascope.analysis.order import Trees
 from terascope.analysis.release import release_of
-from terascope.analysis.retention import Retention, retention_columns
+from terascope.analysis.retention import RetentionBounds, retention_columns
 from terascope.diagnostic import Source
 from terascope.functions.base import Value
 from terascope.physical.split.split_plan import split_plan
@@ -28,7 +28,9 @@ def needed(text: str, value: Value, folder: Path) -> dict[str, Value]:
     trees = Trees.of_plan(plan_of(f"{ORDERED}\n{text}", folder))
     release = release_of("q", trees)
     kept_by = retention_columns([release], trees)
-    found = Retention(trees, (), kept_by).after_release(release, (value,) * len(release.parts))
+    found = RetentionBounds(trees, (), kept_by).after_release(
+        release, (value,) * len(release.parts)
+    )
     return {"+".join(leaf.interfaces): v for leaf, v in found.items() if isinstance(leaf, Scan)}
 
 
@@ -88,7 +90,9 @@ def test_nothing_is_needed_after_the_end_and_all_before_the_beginning(tmp_path: 
 def test_two_clocks_of_a_packet_are_one_time() -> None:
     text = "QUERY q: SELECT tb, srcIP, last(len) FROM TCP GROUP BY time/60 AS tb, srcIP;"
     trees = Trees.of_plan(compile_set(Source(text)).optimized)
-    assert [*Retention(trees).after_release(release_of("q", trees), (3,)).values()] == [180 * 10**9]
+    assert [*RetentionBounds(trees).after_release(release_of("q", trees), (3,)).values()] == [
+        180 * 10**9
+    ]
 
 
 def test_two_columns_of_a_file_are_two_times_whatever_their_names() -> None:
@@ -97,7 +101,7 @@ def test_two_columns_of_a_file_are_two_times_whatever_their_names() -> None:
         "QUERY q: SELECT tb, last(x) FROM eth0.F GROUP BY time/60 AS tb;"
     )
     trees = Trees.of_plan(compile_set(Source(text)).optimized)
-    assert [*Retention(trees).after_release(release_of("q", trees), (3,)).values()] == [None]
+    assert [*RetentionBounds(trees).after_release(release_of("q", trees), (3,)).values()] == [None]
 
 
 def test_clocks_that_a_protocol_declares_may_be_different_times(tmp_path: Path) -> None:
@@ -105,11 +109,11 @@ def test_clocks_that_a_protocol_declares_may_be_different_times(tmp_path: Path) 
     text = f"{ORDERED} QUERY q: SELECT tb, last(b) FROM left.S GROUP BY ts/5 AS tb;"
     trees = Trees.of_plan(plan_of(text, tmp_path))
     release = release_of("q", trees)
-    (leaf,) = Retention(trees).after_release(release, (3,))
-    assert Retention(trees).after_release(release, (3,)) == {leaf: None}
+    (leaf,) = RetentionBounds(trees).after_release(release, (3,))
+    assert RetentionBounds(trees).after_release(release, (3,)) == {leaf: None}
     kept_by = retention_columns([release], trees)
     assert kept_by == {leaf: "ts"}
-    assert Retention(trees, (), kept_by).after_release(release, (3,)) == {leaf: 15}
+    assert RetentionBounds(trees, (), kept_by).after_release(release, (3,)) == {leaf: 15}
 
 
 def test_groups_made_below_are_kept_by_their_own_key(tmp_path: Path) -> None:
@@ -121,7 +125,7 @@ def test_groups_made_below_are_kept_by_their_own_key(tmp_path: Path) -> None:
     split = split_plan(plan_of(text, tmp_path))
     trees = Trees.of_plan(split.plan)
     leaves = {low.name for low in split.low}
-    assert Retention(trees, leaves).after_release(release_of("q", trees, leaves), (7,)) == {
+    assert RetentionBounds(trees, leaves).after_release(release_of("q", trees, leaves), (7,)) == {
         "xs_low": 14
     }
 

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 from terascope.analysis.order import Trees
 from terascope.analysis.release import Release
-from terascope.analysis.retention import Leaf, Retention
+from terascope.analysis.retention import Leaf, RetentionBounds
 from terascope.kernels.merge.groups import GroupFields
 from terascope.physical.delivery import TaskJoin
 from terascope.physical.job import Deliveries, Job, Output
@@ -214,11 +214,11 @@ class StreamPlan:
     """Everything that is done, in the order of the data."""
 
     @cached_property
-    def retention(self) -> Retention:
+    def retention(self) -> RetentionBounds:
         """The rows of stored streams that queries will read again."""
         kept_by: dict[Leaf, str] = {low.name: low.kept_by for low in self.low if low.kept_by}
         kept_by |= {one.name: one.value for one in self.running}
-        return Retention(self.trees, self.leaves, kept_by)
+        return RetentionBounds(self.trees, self.leaves, kept_by)
 
     @cached_property
     def windows(self) -> dict[str, WindowFamily]:
