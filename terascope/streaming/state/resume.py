@@ -106,7 +106,7 @@ def relations_of(name: str, plan: StreamPlan) -> Iterator[Rel]:
 
 
 def source_schemas(plan: StreamPlan) -> dict[str, Any]:
-    """By interface: the columns that are read, with their declarations."""
+    """The columns that are read of each interface, with their declarations."""
     found: dict[str, dict[str, str]] = {}
     for stream in plan.low:
         for column in stream.scan.columns:
