@@ -77,8 +77,7 @@ class Runner:
         self._spark = spark
         self.folder = RunFolder.of(run.checkpoint)
         self._lock = locked(self.folder.path)
-        self.results_folder = (run.output or self.folder.results).absolute()
-        folder = str(self.results_folder)
+        folder = str((run.output or self.folder.results).absolute())
         self.sink = Sink(folder, run.format, config.compiled, config.memory_bytes, self._mode)
         self._tell = watch or (lambda report: None)
         self.replanner = Replanner(plan.deliveries.reads, self.folder.path, config)

@@ -10,7 +10,7 @@ refused: a query with the same text over a changed source or with changed keys.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -65,7 +65,8 @@ def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: in
 
 
 def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
-    scans = (rel for rel in relations_of(output.name, plan) if isinstance(rel, Scan))
+    below = (plan.trees.streams[name] for name in streams_below(plan, output.name, ()))
+    scans = (rel for tree in below for rel in walk(tree) if isinstance(rel, Scan))
     return {
         "text": output.text,
         "own": output.own,
@@ -98,11 +99,6 @@ def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
         return {plan.low[output.low].key}
     keys = plan.leaves
     return {keys[name] for name in streams_below(plan, output.name, keys) if name in keys}
-
-
-def relations_of(name: str, plan: StreamPlan) -> Iterator[Rel]:
-    for stream in streams_below(plan, name, ()):
-        yield from walk(plan.trees.streams[stream])
 
 
 def source_schemas(plan: StreamPlan) -> dict[str, Any]:

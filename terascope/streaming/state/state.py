@@ -246,18 +246,14 @@ class StateFolder:
         return self.folder / f"{batch:09d}.json"
 
 
-def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> int:
+def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> None:
     """Remove the files of the store in which no state has a segment, unless they are younger than
-    `since`: another attempt may be writing them. Returns their number.
+    `since`: another attempt may be writing them.
     """
     needed = {segment.file for state in kept for segment in state.segments}
-    removed = 0
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if path.name not in needed and path.stat().st_mtime < since:
-                path.unlink(missing_ok=True)
-                removed += 1
-    return removed
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in needed and path.stat().st_mtime < since:
+            path.unlink(missing_ok=True)
 
 
 def packed_offset(offset: Offset) -> dict[str, str]:
