@@ -319,15 +319,13 @@ def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
     tables = (tuple(family.ids[:2]), tuple(family.ids[2:]))
     gains = iter([(0.5, 0.1), (0.5, 0.5), (0.5, 0.5), (0.0, 0.5)])
 
-    def judged(
-        read: str, family: AggregateFamily, present: PlannedSharing | None, *_: object
-    ) -> Comparison:
+    def judged(_: Choosing, present: PlannedSharing | None) -> Comparison:
         pair = zip((first, second), next(gains), strict=True)
         costs = {part: (100.0, 100.0 * (1 - gain)) for part, gain in pair}
         return Comparison(present or PlannedSharing(), PlannedSharing(tables), costs)
 
     with (
-        patch.object(replanning, "compared", judged),
+        patch.object(Choosing, "compared", judged),
         patch.object(replanning, "tree_of", lambda low: None),  # their keys are different
     ):
         made = replanner(tmp_path, clock)
