@@ -33,7 +33,7 @@ from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
-from terascope.spark.catalyst.frame import Frame
+from terascope.spark.catalyst.frame import Frame, by_place, project, schema_of
 from terascope.spark.catalyst.relations import Context, frame_of, ordered_rows
 from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
 from terascope.spark.engine import (
@@ -45,7 +45,7 @@ from terascope.spark.engine import (
     tasks_of,
 )
 from terascope.spark.mistakes import translating
-from terascope.spark.write import Writing, more_parts, parts_frame, write_output
+from terascope.spark.write import Writing, more_parts, write_output
 
 
 @dataclass
@@ -106,8 +106,13 @@ class SparkResult(JobResult):
         """The rows of an output, in order."""
         if output in self.dataframes:
             return self.dataframes[output]
-        columns, everything = len(self.fields[output]), self.part_fields[output]
-        return parts_frame(self.spark, self.parts[output], columns, everything, self.orders[output])
+        files = [str(part.path) for part in self.parts[output] if part.rows]
+        fields = tuple(self.part_fields[output])
+        schema = schema_of(fields)
+        df = self.spark.read.parquet(*files) if files else self.spark.createDataFrame([], schema)
+        typed = (F.col(f.name).cast(f.dataType) for f in schema)
+        frame = project(by_place(df), typed, fields)
+        return ordered_rows(frame, self.orders[output], frame.names[: len(self.fields[output])])
 
     def close(self) -> None:
         super().close()
@@ -142,8 +147,8 @@ def run_job(
             engine = SparkBatchEngine(spark, result.kept)
             low: LowResult[Frame] = run_low_level(job, engine, sink, tell)
             result.take_low_level(low, job)
-            sources = read_sources(job, spark, result, tell)
-            context = compute_streams(job, spark, sources, low.rows, result, tell)
+            sources = read_sources(job, result, tell)
+            context = compute_streams(job, sources, low.rows, result, tell)
             write_leftovers(low, context, result, sink)
     except BaseException:
         result.close()
@@ -175,10 +180,10 @@ def write_leftovers(
 
 
 def read_sources(
-    job: Job, spark: SparkSession, result: SparkResult, tell: Progress
+    job: Job, result: SparkResult, tell: Progress
 ) -> dict[str, tuple[SourceRead, DataFrame]]:
     """Every source whose tuples go to the high level, by interface: read, kept, counted."""
-    tasks = tasks_of(spark)
+    spark, tasks = result.spark, tasks_of(result.spark)
     sources: dict[str, tuple[SourceRead, DataFrame]] = {}
     meta = F.col(f"`{META}`")
     wanted = [read for read in job.reads if read.low is None]
@@ -201,7 +206,6 @@ def read_sources(
 
 def compute_streams(
     job: Job,
-    spark: SparkSession,
     sources: Mapping[str, tuple[SourceRead, DataFrame]],
     low: Mapping[str, Frame],
     result: SparkResult,
@@ -211,7 +215,7 @@ def compute_streams(
     horizons = Horizons(
         lambda scan: scan_horizon(scan, result.interfaces), job.trees, job.parameters
     )
-    context = Context(spark, sources, streams, job.parameters, horizons)
+    context = Context(result.spark, sources, streams, job.parameters, horizons)
     wanted = needed(job, result.parts)
     uses = Counter(read.stream for rel in wanted.values() for read in reads(rel))
     uses.update(o.stream for o in job.outputs if o.stream not in result.parts)

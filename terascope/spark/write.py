@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from terascope.connectors.base import arrow_type
@@ -38,8 +38,7 @@ from terascope.physical.delivery import PartFormat
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.expressions import wide_number, written_address
-from terascope.spark.catalyst.frame import by_place, place, project, schema_of
-from terascope.spark.catalyst.relations import ordered_rows
+from terascope.spark.catalyst.frame import by_place, place
 from terascope.spark.mistakes import in_worker, translating
 from terascope.spark.stream.source import REPORT
 from terascope.types import Type
@@ -182,19 +181,3 @@ def read_reports(df: DataFrame) -> list[tuple[str, str]]:
 
 def reported_parts(df: DataFrame) -> list[Part]:
     return [Part.of(text) for _, text in read_reports(df)]
-
-
-def parts_frame(
-    spark: SparkSession,
-    parts: Sequence[Part],
-    columns: int,
-    fields: Sequence[Field],
-    order: Sequence[tuple[str, bool]],
-) -> DataFrame:
-    """The rows of parts, in order, under their own names."""
-    files = [str(part.path) for part in parts if part.rows]
-    schema = schema_of(fields)
-    df = spark.read.parquet(*files) if files else spark.createDataFrame([], schema)
-    held = df.toDF(*(f.name for f in schema))
-    frame = project(held, (F.col(f.name).cast(f.dataType) for f in schema), tuple(fields))
-    return ordered_rows(frame, order, frame.names[:columns])

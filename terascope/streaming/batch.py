@@ -83,7 +83,7 @@ class MicroBatch:
         self._new_bytes = 0
         self._fresh: list[Segment] = []
         self._emitted: dict[str, SliceValue] = {}
-        """By the key of a stream: the slice before which reading tasks emitted rows."""
+        """The slice before which reading tasks emitted rows, by the key of a stream."""
         self._hops = [("driver", time.time())]
         self._ingest(reports)
 

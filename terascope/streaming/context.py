@@ -119,7 +119,7 @@ class Expiry:
     def __call__(self, state: StreamState) -> None:
         every = (*state.queries.values(), *state.streams.values())
         moved = [(one.until, tuple(one.bounds), one.ended) for one in every]
-        if moved != self._moved:  # asking everybody takes longer than most batches have
+        if moved != self._moved:  # computing all bounds takes longer than most batches
             self._moved, self._least = moved, retained_from(self._plan, state)
         least = self._least
 
@@ -136,7 +136,7 @@ class Expiry:
 
 
 def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
-    """By the key of a stream: the earliest slice that a query will read again."""
+    """The earliest slice of each stream that a query will read again, by the key of the stream."""
     keys, retention = plan.leaves, plan.retention
     falling = {stream.name for stream in plan.low if stream.descending}
     least: dict[str, Value] = dict.fromkeys(keys.values(), ALL)
@@ -144,14 +144,10 @@ def retained_from(plan: StreamPlan, state: StreamState) -> dict[str, Value]:
     for output in plan.outputs:
         if output.release is None or output.release.kind == "at_once":
             continue
-        progress = state.queries[output.name]
-        values = (
-            [ALL] * len(output.release.parts)
-            if progress.ended
-            else progress.lows(len(output.release.parts))
-        )
+        progress, parts = state.queries[output.name], len(output.release.parts)
         if progress.ended and output.release.kind != "ordered":
             continue
+        values = [ALL] * parts if progress.ended else progress.lows(parts)
         found += retention.after_release(output.release, values).items()
     for running in plan.running:
         one = state.streams[running.key]

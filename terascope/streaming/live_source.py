@@ -213,9 +213,7 @@ def owned_epochs(
             continue
         if not set(query.interfaces) <= names:  # another read has tuples of it, too
             continue
-        progress = state.streams.get(epoch.key)
-        until = None if progress is None else progress.until
-        limits = within(query, epoch, until, start, end, source.settings.skew_ns)
+        limits = within(query, epoch, state, start, end, source.settings.skew_ns)
         if limits is None:
             continue
         for task, mine in enumerate(owned(query, tasks)):
@@ -226,16 +224,9 @@ def owned_epochs(
 
 
 def within(
-    query: LowAggregate,
-    epoch: Epoch,
-    until: SliceValue | None,
-    start: Offset,
-    end: Offset,
-    skew_ns: int,
+    query: LowAggregate, epoch: Epoch, state: StreamState, start: Offset, end: Offset, skew_ns: int
 ) -> Epochs | None:
-    """The epochs of which only this batch has tuples; None when that is unknown. `until`: all
-    slices before this one are closed.
-    """
+    """The epochs of which only this batch has tuples; None when that is unknown."""
     assert query.epoch is not None
     _, evaluate = epoch_of(query.keys[query.epoch][1])
     if set(epoch.scan.interfaces) != set(query.interfaces):
@@ -245,8 +236,10 @@ def within(
         return None
     first = None if largest is None else evaluate((largest,))
     first = None if first is None else first + 1
-    if until is not None:
-        first = int(until) if first is None else max(first, int(until))
+    progress = state.streams.get(epoch.key)
+    if progress is not None and progress.until is not None:  # slices before it are closed
+        until = int(progress.until)
+        first = until if first is None else max(first, until)
     if end.ended:
         return Epochs(first, None)
     reached = epoch.reached(end, skew_ns)

@@ -40,7 +40,7 @@ class StoredStream:
     fields: tuple[Field, ...]
     segments: tuple[Segment, ...]
     texts: tuple[str, ...] = ()
-    """For a low-level stream: the expressions of its columns as text."""
+    """The expressions of the columns of a low-level stream as text."""
 
     @property
     def rows(self) -> int:
@@ -74,7 +74,7 @@ class StoredRows:
 
 
 def stored_leaves(plan: StreamPlan, segments: Sequence[Segment]) -> dict[str, StoredStream]:
-    """By name, the stored streams of a plan with their rows in some segments."""
+    """The stored streams of a plan with their rows in some segments, by name."""
     rows = rows_by_stream(segments)
     found = {
         stream.name: StoredStream(
@@ -102,7 +102,7 @@ def stored_tiers(
 
 
 def rows_by_stream(segments: Sequence[Segment]) -> dict[str, tuple[Segment, ...]]:
-    """By the key of a stored stream, its segments of rows."""
+    """The segments of rows of each stored stream, by its key."""
     found: dict[str, list[Segment]] = {}
     for segment in segments:
         if segment.kind == "rows":

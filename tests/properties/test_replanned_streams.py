@@ -27,7 +27,7 @@ from terascope.pipeline import Bindings, compile_set
 from terascope.sharing.model import Node, Tree
 from terascope.spark.stream.runner import StreamRun
 from terascope.streaming.replan import replanning
-from terascope.streaming.replan.tree_choice import Comparison
+from terascope.streaming.replan.tree_choice import Choosing, Comparison
 from terascope.streaming.replan.tree_plans import AggregateFamily, PlannedSharing, PlannedTree
 from terascope.streaming.tasks import read as stream_task
 from tests.agreement import WITHOUT_COMPILING, Answers
@@ -398,15 +398,15 @@ def test_answers_do_not_depend_on_what_is_shared_or_kills(seed: int, tmp_path: P
     settings = run_settings(tmp_path, rules, 3000, rng.randrange(1, 4))
     log, numbers, shared = OffsetLog(), set[int](), 0
 
-    def drawn(read: str, family: AggregateFamily, *_: object) -> Comparison:
-        everybody = {frozenset(family.ids): (1.0, 0.0)}
-        return Comparison(PlannedSharing(), random_sharing(rng, family), everybody)
+    def drawn(choosing: Choosing, _: PlannedSharing | None) -> Comparison:
+        everybody = {frozenset(choosing.family.ids): (1.0, 0.0)}
+        return Comparison(PlannedSharing(), random_sharing(rng, choosing.family), everybody)
 
     ended = False
     while not ended:
         run = PlainRun(made.compiled, settings, log)
         with (
-            patch.object(replanning, "compared", drawn),
+            patch.object(Choosing, "compared", drawn),
             patch.object(stream_task, "taken", with_own_slots),
             patch.object(logging.Logger, "warning", surprised),
             suppress(Killed),

@@ -31,7 +31,6 @@ from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
     Patience,
-    compared,
     connected,
 )
 from terascope.streaming.replan.tree_plans import (
@@ -174,7 +173,7 @@ def choosing(
 
 
 def better(traffic: KnownStatistics, mode: Config, present: PlannedSharing | None) -> Comparison:
-    return compared("left", family_of(PAIRS), present, AllAlike(traffic), mode)
+    return Choosing("left", family_of(PAIRS), AllAlike(traffic), mode).compared(present)
 
 
 def attributes(shared: PlannedSharing) -> set[frozenset[str]]:
@@ -280,13 +279,15 @@ def test_rivals_have_one_table_where_they_want_the_same_tuples(mode: Config) -> 
 def test_rivals_leave_their_table_when_they_want_other_tuples() -> None:
     family, rules = rivals_of("abcd", "dcba", "abdc"), MODES[1]
     same, others = Overlapping(5000, same=True), Overlapping(5000, same=False)
-    begun = compared("left", family, None, same, rules)
+    begun = Choosing("left", family, same, rules).compared(None)
     assert begun.gain == pytest.approx(2 / 3), "one look-up instead of three"
-    assert compared("left", family, begun.best, same, rules).gain == 0.0
-    assert compared("left", family, begun.best, others, rules).gain == 0.0, "none is looked up more"
+    assert Choosing("left", family, same, rules).compared(begun.best).gain == 0.0
+    assert Choosing("left", family, others, rules).compared(begun.best).gain == 0.0, (
+        "none is looked up more"
+    )
     timed = MODES[0]
-    assert compared("left", family, begun.best, others, timed).gain > 0.15
-    assert compared("left", family, begun.best, others, timed).best.is_nothing
+    assert Choosing("left", family, others, timed).compared(begun.best).gain > 0.15
+    assert Choosing("left", family, others, timed).compared(begun.best).best.is_nothing
 
 
 def test_keys_that_may_overflow_do_not_ride_along() -> None:
@@ -318,15 +319,13 @@ def test_those_who_share_nothing_with_each_other_change_when_it_is_their_time(
     tables = (tuple(family.ids[:2]), tuple(family.ids[2:]))
     gains = iter([(0.5, 0.1), (0.5, 0.5), (0.5, 0.5), (0.0, 0.5)])
 
-    def judged(
-        read: str, family: AggregateFamily, present: PlannedSharing | None, *_: object
-    ) -> Comparison:
+    def judged(_: Choosing, present: PlannedSharing | None) -> Comparison:
         pair = zip((first, second), next(gains), strict=True)
         costs = {part: (100.0, 100.0 * (1 - gain)) for part, gain in pair}
         return Comparison(present or PlannedSharing(), PlannedSharing(tables), costs)
 
     with (
-        patch.object(replanning, "compared", judged),
+        patch.object(Choosing, "compared", judged),
         patch.object(replanning, "tree_of", lambda low: None),  # their keys are different
     ):
         made = replanner(tmp_path, clock)

@@ -53,7 +53,7 @@ class Arguments:
     parameters: tuple[Value, ...]
     """The constants of the call: those for the state, then those for the result."""
     digits: FloatDigits | None = None
-    """For a sum of FLOATs: the columns of its digits."""
+    """The columns of the digits, for a sum of FLOATs."""
     written: str = ""
     """The call as a user writes it, for messages."""
 

@@ -50,7 +50,7 @@ class Context:
 
     spark: SparkSession
     sources: Mapping[str, tuple[SourceRead, DataFrame]]
-    """By interface: the read that delivers it, and its tuples as c0, c1, ..."""
+    """The read that delivers each interface, and its tuples as c0, c1, ..."""
     streams: Mapping[str, Frame]
     parameters: Parameters
     horizons: Horizons

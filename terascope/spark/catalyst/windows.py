@@ -109,7 +109,7 @@ def of_slice(part: Part, time: Column, vector: SliceVector) -> Column:
 
 
 def results(part: Part, vector: SliceVector) -> list[Column]:
-    """For each slice of a period the value of the function; edges count from its start."""
+    """The value of the function for each slice of a period, whose start edges count from."""
     if part == "inside":
         return [F.lit(i not in vector.gaps) for i in range(len(vector.lengths))]
     lengths = vector.lengths if part == "end" else (0,) * len(vector.lengths)

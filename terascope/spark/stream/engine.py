@@ -30,6 +30,7 @@ from terascope.functions.base import Value
 from terascope.functions.states import decode_state, decode_values, encode_state, encode_values
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.physical.stream.plan import RunningStream, StreamOutput
+from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Rel
 from terascope.spark.catalyst.aggregates import GroupFold
@@ -142,10 +143,14 @@ class CatalystHighLevel:
         )
         return read_reports(epochs.in_order(together).mapInArrow(living.run, REPORT))
 
+    @cached_property
+    def _horizons(self) -> Horizons:
+        return self.context.horizons(self.state)
+
     def _frame(self, rel: Rel, trees: Mapping[str, Rel]) -> Frame:
         streams = {read.stream: self._stream(read.stream, trees) for read in reads(rel)}
-        parameters, horizons = self.context.plan.job.parameters, self.context.horizons(self.state)
-        return frame_of(rel, Context(self.spark, {}, streams, parameters, horizons))
+        parameters = self.context.plan.job.parameters
+        return frame_of(rel, Context(self.spark, {}, streams, parameters, self._horizons))
 
     def _stream(self, name: str, trees: Mapping[str, Rel]) -> Frame:
         known = name, self._made_of(name, trees)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -27,6 +27,7 @@ from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_fil
 from terascope.physical.delivery import PartFormat, Sink
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
+from terascope.plan.rel import Field
 from terascope.spark.mistakes import translated, translating
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
@@ -76,14 +77,8 @@ class Runner:
         self._spark = spark
         self.folder = RunFolder.of(run.checkpoint)
         self._lock = locked(self.folder.path)
-        self.results_folder = (run.output or self.folder.results).absolute()
-        self.sink = Sink(
-            str(self.results_folder),
-            run.format,
-            config.compiled,
-            config.memory_bytes,
-            self._mode,
-        )
+        folder = str((run.output or self.folder.results).absolute())
+        self.sink = Sink(folder, run.format, config.compiled, config.memory_bytes, self._mode)
         self._tell = watch or (lambda report: None)
         self.replanner = Replanner(plan.deliveries.reads, self.folder.path, config)
         self._query: StreamingQuery | None = None
@@ -106,14 +101,11 @@ class Runner:
         self._tell(report)
 
     def _open_results(self) -> dict[str, GrowingResult]:
+        def opened(folder: Path, name: str, fields: Sequence[Field]) -> GrowingResult:
+            return GrowingResult(folder, name, self.run.format, fields, self._mode)
+
         found = {
-            output.name: GrowingResult(
-                self.sink.folder_of(output.name),
-                output.name,
-                self.run.format,
-                output.fields,
-                self._mode,
-            )
+            output.name: opened(self.sink.folder_of(output.name), output.name, output.fields)
             for output in self.plan.outputs
         }
         if self._config.late is not None:
@@ -123,7 +115,7 @@ class Runner:
                 for interface in read.interfaces:
                     name = LATE + interface.name
                     folder = self._config.late.absolute() / escaped(interface.name)
-                    found[name] = GrowingResult(folder, name, self.run.format, fields, self._mode)
+                    found[name] = opened(folder, name, fields)
         newest = newest_batch(self.run.checkpoint)
         for result in found.values():
             if result.last_batch > newest:
@@ -159,18 +151,13 @@ class Runner:
     def source(self) -> StreamSource:
         """The live interfaces, and the work of the tasks of every micro-batch."""
         plan, config = self.plan, self._config
-        reads = tuple(
-            NativeRead(
-                read,
-                stream_numbers(plan.job, read),
-                plan.deliveries.targets,
-                self.sink,
-                self.pipeline.state.destinations,
-            )
+        targets, destinations = plan.deliveries.targets, self.pipeline.state.destinations
+        reads = (
+            NativeRead(read, stream_numbers(plan.job, read), targets, self.sink, destinations)
             for read in plan.deliveries.reads
         )
         return StreamSource(
-            reads,
+            tuple(reads),
             self.pipeline.context.stored,
             str(self.folder.slices),
             None if config.late is None else str(config.late.absolute()),
@@ -271,7 +258,7 @@ def locked(folder: Path) -> BinaryIO:
     """Lock a checkpoint for this process.
 
     Raises:
-        OutputError: somebody does, or the folder cannot be written.
+        OutputError: another process has locked it, or the folder cannot be written.
     """
     with as_mistake(OutputError, f"cannot write the checkpoint '{folder.parent}'"):
         make_folder(folder)

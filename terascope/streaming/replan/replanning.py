@@ -35,10 +35,10 @@ from terascope.streaming.replan.samples import (
 )
 from terascope.streaming.replan.sharing_status import TreeStatus
 from terascope.streaming.replan.tree_choice import (
+    Choosing,
     Comparison,
     Patience,
     allowed,
-    compared,
     gain_of,
     watches,
 )
@@ -225,9 +225,8 @@ class Replanner:
             self._note(key, one, sampled_traffic(pieces), len(some))
 
     def _note(self, key: str, one: Watched, traffic: TrafficStatistics, slices: int) -> None:
-        present = self.trees.shared.get(key)
-        found = compared(one.read.name, one.family, present, traffic, self._config)
-        one.found = found
+        choosing = Choosing(one.read.name, one.family, traffic, self._config)
+        one.found = found = choosing.compared(self.trees.shared.get(key))
         for part, cost in found.parts.items():
             for member in part:
                 self._patience.note(noted(key, member), gain_of([cost]), slices)

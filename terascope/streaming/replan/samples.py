@@ -61,9 +61,9 @@ class TupleSample:
     """The probability that a tuple is in the sample."""
     epochs: Ints
     keys: Mapping[str, Prints]
-    """By attribute, the hashes of the tuples' values."""
+    """The hashes of the tuples' values, by attribute."""
     met: Mapping[str, Flags] = field(default_factory=dict)
-    """By condition, if the aggregations have several: the tuples that meet it."""
+    """The tuples that meet each condition, if the aggregations have several."""
 
     def __len__(self) -> int:
         return len(self.epochs)

@@ -26,7 +26,8 @@ class TreeStatus:
     """Hash operations since it was put in force: for each tuple that the aggregations take, or for
     each tuple that is read if they take different ones."""
     tables: tuple[tuple[str, ...], ...] = ()
-    """By name, the aggregations with the same keys and different conditions that share a table."""
+    """The names of the aggregations of each shared table, which have the same keys and different
+    conditions."""
 
 
 @dataclass(frozen=True)

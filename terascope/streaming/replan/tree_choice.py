@@ -84,6 +84,13 @@ class Choosing:
     traffic: TrafficStatistics
     config: Config
 
+    def compared(self, present: PlannedSharing | None) -> Comparison:
+        """The present sharing against the best one."""
+        before, best = (present or PlannedSharing()).of(self.family), self.best()
+        parts = connected(self.family.ids, [*before.parts(self.family), *best.parts(self.family)])
+        costs = {part: (self.cost(before, part), self.cost(best, part)) for part in parts}
+        return Comparison(before, best, costs)
+
     def best(self) -> PlannedSharing:
         """The cheapest sharing, with and without shared tables, with and without admission
         predicates in trees.
@@ -245,20 +252,6 @@ class Comparison:
         old, new = self.present.among(stay), self.best.among(change)
         gain = gain_of(self.parts[part] for part in parts)
         return PlannedSharing((*old.tables, *new.tables), (*old.trees, *new.trees), gain, now)
-
-
-def compared(
-    read: str,
-    family: AggregateFamily,
-    present: PlannedSharing | None,
-    traffic: TrafficStatistics,
-    config: Config,
-) -> Comparison:
-    choosing = Choosing(read, family, traffic, config)
-    before, best = (present or PlannedSharing()).of(family), choosing.best()
-    parts = connected(family.ids, [*before.parts(family), *best.parts(family)])
-    costs = {part: (choosing.cost(before, part), choosing.cost(best, part)) for part in parts}
-    return Comparison(before, best, costs)
 
 
 def connected(members: Iterable[str], parts: Iterable[frozenset[str]]) -> list[frozenset[str]]:

@@ -250,7 +250,7 @@ def in_force(folder: Path) -> TreesInForce | None:
 class Grafted:
     low: LowPlan
     nodes: Mapping[str, tuple[str, ...]]
-    """By the key of a family: its queries and its intermediate nodes, by name."""
+    """The names of the queries and of the intermediate nodes of each family, by its key."""
 
 
 def grafted(read: str, low: LowPlan, shared: Mapping[str, PlannedSharing], leaves: str) -> Grafted:

@@ -111,15 +111,6 @@ class WindowPlans:
         put(folder / WINDOWS, told)
 
 
-def streams_of(family: SliceFamily, cluster: Cluster, plan: StreamPlan, retired: bool) -> set[str]:
-    """The keys of the low-level streams with the slices of a cluster."""
-    return {
-        stream.key
-        for stream, sliced in plan.slices_of(family, retired)
-        if str(sliced.vector) == str(cluster.vector) and (sliced.scale > 1) == cluster.own
-    }
-
-
 @dataclass(frozen=True)
 class RetiredClusters:
     """Finds the retired clusters of a family that still have slices that windows contain."""
@@ -129,9 +120,17 @@ class RetiredClusters:
     plan: StreamPlan
     state: StreamState
 
+    def streams_of(self, cluster: Cluster, retired: bool) -> set[str]:
+        """The keys of the low-level streams with the slices of a cluster."""
+        return {
+            stream.key
+            for stream, sliced in self.plan.slices_of(self.family, retired)
+            if str(sliced.vector) == str(cluster.vector) and (sliced.scale > 1) == cluster.own
+        }
+
     def left_of(self, cluster: Cluster) -> Cluster | None:
         """The windows of a cluster that still need its slices; None: there are none."""
-        keys = streams_of(self.family, cluster, self.plan, retired=True)
+        keys = self.streams_of(cluster, retired=True)
         scale = cluster.vector.period if cluster.own else 1
         last = max(
             (
@@ -172,7 +171,7 @@ class RetiredClusters:
         a key of its own, all windows that closed by that key must have been released.
         """
         (now,) = (c for c in self.composition.clusters if window in c.windows)
-        keys = streams_of(self.family, now, self.plan, retired=False)
+        keys = self.streams_of(now, retired=False)
         streams = [self.state.streams.get(key) for key in keys]
         known = [one for one in streams if one is not None]
         if not known or len(known) < len(streams):

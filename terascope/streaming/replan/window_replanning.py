@@ -145,7 +145,7 @@ class WindowReplanner:
                 self._save()
 
     def due(self) -> dict[str, Composition]:
-        """By the key of a family: the better composition that is due."""
+        """The better compositions that are due, by the key of a family."""
         with self._lock:
             now = self._clock()
             found = {key: self._changed(self._watched[key], now) for key in self._patience.due(now)}

@@ -168,7 +168,14 @@ class GrowingResult:
             else:
                 self._note(entry.number, entry.rows)
         if known != self._header:
-            append_line(self._path, self._header.to_json(), self._mode)
+            self._append(self._header.to_json())
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        """Append a line, which is complete and on disk when this returns."""
+        with open_file(self._path, "ab", self._mode) as file:
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def _note(self, batch: int, rows: int) -> None:
         self.rows += rows
@@ -192,7 +199,7 @@ class GrowingResult:
         files = [{"name": part.path.name, "rows": part.rows} for part in full]
         line = {"batch": batch, "rows": rows, "files": files, "until": until}
         with self._writing():
-            append_line(self._path, line, self._mode)
+            self._append(line)
         self._note(batch, rows)
         return rows
 
@@ -204,14 +211,6 @@ class GrowingResult:
             for path in self.folder.iterdir():
                 if path.name not in known and is_part(path):
                     path.unlink(missing_ok=True)
-
-
-def append_line(path: Path, line: Mapping[str, Any], mode: int) -> None:
-    """Append a line, which is complete and on disk when this returns."""
-    with open_file(path, "ab", mode) as file:
-        file.write(json.dumps(line).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def drop_torn_line(path: Path) -> None:

@@ -10,7 +10,7 @@ refused: a query with the same text over a changed source or with changed keys.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -64,7 +64,8 @@ def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: in
 
 
 def description(output: StreamOutput, plan: StreamPlan) -> dict[str, Any]:
-    scans = (rel for rel in relations_of(output.name, plan) if isinstance(rel, Scan))
+    below = (plan.trees.streams[name] for name in streams_below(plan, output.name, ()))
+    scans = (rel for tree in below for rel in walk(tree) if isinstance(rel, Scan))
     return {
         "text": output.text,
         "own": output.own,
@@ -99,13 +100,8 @@ def leaves_of(output: StreamOutput, plan: StreamPlan) -> set[str]:
     return {keys[name] for name in streams_below(plan, output.name, keys) if name in keys}
 
 
-def relations_of(name: str, plan: StreamPlan) -> Iterator[Rel]:
-    for stream in streams_below(plan, name, ()):
-        yield from walk(plan.trees.streams[stream])
-
-
 def source_schemas(plan: StreamPlan) -> dict[str, Any]:
-    """By interface: the columns that are read, with their declarations."""
+    """The columns that are read of each interface, with their declarations."""
     found: dict[str, dict[str, str]] = {}
     for stream in plan.low:
         for column in stream.scan.columns:

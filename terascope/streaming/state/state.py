@@ -41,11 +41,11 @@ class InterfaceReport:
     """The largest value of each ordered column, over all tuples, taken by a query or not."""
     smallest: dict[str, SliceValue] = field(default_factory=dict)
     disorder: dict[str, SliceValue] = field(default_factory=dict)
-    """By how much a tuple came behind a later one, at most."""
+    """The most that a tuple came behind a later one, by column."""
     late_streams: dict[str, int] = field(default_factory=dict)
-    """By the key of a low-level stream: tuples whose slice of it was closed."""
+    """The tuples that came after their slice of a stream was closed, by the key of the stream."""
     late_behind: dict[str, SliceValue] = field(default_factory=dict)
-    """By column: how far a late tuple was behind the end of a closed slice, at most."""
+    """The most that a late tuple was behind the end of a closed slice, by column."""
     skipped_bytes: int = 0
     """Bytes of damaged input that were skipped."""
     files: dict[str, str] = field(default_factory=dict)
@@ -61,11 +61,11 @@ class Seen(InterfaceReport):
     arrived_ns: int = 0
     """No tuple arrives before this any more."""
     late_smallest: dict[str, SliceValue] = field(default_factory=dict)
-    """By column: the smallest value in the last batch that had late tuples."""
+    """The smallest value of each column in the last batch with late tuples."""
     passed: dict[str, SliceValue] = field(default_factory=dict)
-    """By column that is no clock: the watermark of partners that went on without this source."""
+    """The watermarks of partners that went on without this source; clocks have none."""
     left_ns: int | None = None
-    """How far the clock has moved its watermark while others went on without it."""
+    """The time to which the clock moved its watermark while other sources went on without it."""
     last_tuple_ns: int | None = None
     """The time of its last tuple, by the clock of the run."""
 
@@ -118,17 +118,17 @@ class StreamState:
     queries: dict[str, StreamProgress] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
     closed: dict[str, list[tuple[str, SliceValue, str, bool]]] = field(default_factory=dict)
-    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
+    """The closed columns of each interface (terascope.streaming.sources)."""
     texts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By query: its text with all that it reads; a changed query begins anew."""
+    """The description of each query (resume.py); a changed query begins anew."""
     layouts: dict[str, list[str]] = field(default_factory=dict)
     """The columns of segments, by the name of their layout."""
     columns: dict[str, list[str]] = field(default_factory=dict)
     """The columns of each low-level stream, by its key."""
     starts: dict[str, SliceValue] = field(default_factory=dict)
-    """For queries that tasks write and that came later: the first whole slice of each."""
+    """The first whole slice of each query that tasks write and that came later."""
     schemas: dict[str, Any] = field(default_factory=dict)
-    """By interface: the columns that were read of it."""
+    """The columns that were read of each interface."""
     parameters: dict[str, Any] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
     """Internal streams that are emitted because `tail` follows them."""
@@ -246,18 +246,14 @@ class StateFolder:
         return self.folder / f"{batch:09d}.json"
 
 
-def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> int:
+def remove_unneeded(folder: Path, kept: list[StreamState], since: float) -> None:
     """Remove the files of the store in which no state has a segment, unless they are younger than
-    `since`: another attempt may be writing them. Returns their number.
+    `since`: another attempt may be writing them.
     """
     needed = {segment.file for state in kept for segment in state.segments}
-    removed = 0
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if path.name not in needed and path.stat().st_mtime < since:
-                path.unlink(missing_ok=True)
-                removed += 1
-    return removed
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in needed and path.stat().st_mtime < since:
+            path.unlink(missing_ok=True)
 
 
 def packed_offset(offset: Offset) -> dict[str, str]:

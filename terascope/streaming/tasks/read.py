@@ -74,9 +74,9 @@ class ReadTask:
     splits: tuple[Split, ...]
     number: int
     owned: Mapping[int, Epochs | None]
-    """By query: epochs that this task owns, and that end with the batch."""
+    """The epochs of each query that this task owns, and that end with the batch."""
     closed: Mapping[str, Sequence[ClosedColumn]]
-    """By interface: columns, the value below which a slice of a stream is closed, and its key."""
+    """The closed columns of each interface."""
     planned: float
     """The time when the batch was planned, for the trace of its heartbeats."""
     end: str

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
+from terascope.execute.results.parts import write_part
 from terascope.execute.rows.collect import ALWAYS, Ranking, Regrouping, Sequences
 from terascope.execute.rows.steps import run_steps
 from terascope.functions.base import Value
@@ -39,10 +40,10 @@ from terascope.physical.stream.windows import Length, StoredWindows, WindowFamil
 from terascope.streaming.context import Report
 from terascope.streaming.state.segments import Segment, SegmentWriter, Stored
 from terascope.streaming.stored_rows import SLICES, StoredRows, StoredStream, tier_stream
-from terascope.streaming.tasks.work import DueRange, in_order, report_part
+from terascope.streaming.tasks.work import DueRange, in_order
 
 MOST_EDGES: Final = 256
-"""With more edges of due windows, slices are read: each serves many windows."""
+"""The most edges of due windows; beyond that slices are read: each serves many windows."""
 BUILT_AT_ONCE: Final = 4
 """The most spans of a stream that one micro-batch builds."""
 
@@ -265,7 +266,8 @@ class DueSlices:
         for due in self.members:
             with overflow_of(due.windows.query):
                 rows = due.rows(groups, slices)
-                yield report_part(due.windows.query, due.windows.fields, rows, sink)
+                part = write_part(sink, due.windows.query, due.windows.fields, rows)
+                yield "part", part.to_json()
 
 
 @dataclass(frozen=True)

@@ -67,17 +67,6 @@ class DueWork(Protocol):
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]: ...
 
 
-def report_part(
-    query: str,
-    fields: tuple[Field, ...],
-    rows: pa.RecordBatch,
-    sink: Sink,
-    ordered: KeptOrder = (),
-) -> Report:
-    """Write rows of a query as a part, and report it."""
-    return "part", write_part(sink, query, fields, rows, ordered).to_json()
-
-
 def in_order(
     batches: Sequence[pa.RecordBatch], fields: Sequence[Field], order: Sequence[tuple[str, bool]]
 ) -> pa.RecordBatch:
@@ -133,7 +122,8 @@ class DueJoin:
         names = {f.name for f in join.fields}
         order = [(name, down) for name, down in self.order if name in names]
         rows = in_order([joined(join, left, right)], join.fields, order)
-        yield report_part(join.query, join.fields, rows, sink, self.ordered)
+        part = write_part(sink, join.query, join.fields, rows, self.ordered)
+        yield "part", part.to_json()
 
     def side(
         self, stored: StoredRows, leaf: StoredStream, side: Side, value: Expr
@@ -168,7 +158,7 @@ class DuePipelines:
         ]
         query = self.pipelines
         rows = in_order([rows for rows in made if rows], query.fields, query.order)
-        yield report_part(query.query, query.fields, rows, sink)
+        yield "part", write_part(sink, query.query, query.fields, rows).to_json()
 
     def due(self, below: RowPipeline, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         rows = run_steps(below.steps, batch)
