@@ -87,7 +87,7 @@ class PacketLayout:
     def __init__(self, columns: Sequence[Column]) -> None:
         check_columns(columns)
         self.names = [canonical(column.name) for column in columns]
-        self.schema = pa.schema([(c.name, arrow_type(c.type)) for c in columns])
+        self.columns = columns
         wanted = set(self.names)
         needed = wanted & CODES.keys() - {"more_fragments"}
         for name in wanted & PAYLOADS.keys():
@@ -260,10 +260,7 @@ class PacketBatch:
 
     def finish(self) -> pa.RecordBatch:
         arrays = [self._array(name) for name in self._layout.names]
-        if not arrays:  # a count of packets alone needs no column, but the batch must have its rows
-            rows = pa.StructArray.from_buffers(pa.struct([]), self.filled, [None])
-            return pa.RecordBatch.from_struct_array(rows)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.schema)
+        return base.record_batch(self._layout.columns, arrays, self.filled)
 
     def _array(self, name: str) -> pa.Array:
         n = self.filled
