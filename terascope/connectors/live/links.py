@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from typing import Final
 
 from terascope.connectors.base import Edge, FileFault, Split, find_files
 from terascope.connectors.live.file_link import FileLink
@@ -125,27 +125,27 @@ class Links:
     def _link(
         self, interface: Interface, clock: LinkClock | None, edge: Edge | None, folder: Path
     ) -> Link:
-        journal = self._journal.link(interface.name)
-        parts: dict[str, Any] = {
-            "interface": interface,
-            "clock": clock,
-            "settings": self._settings,
-            "edge": edge,
-            "journal": journal,
-            "spool": folder.absolute() / "spool" / interface.name,
-            "now": self._now,
-            "admitted": journal.base,
-        }
+        kind: type[Link] = FileLink
         if interface.kind == GENERATE:
             # Its imports compile; nobody else should wait for that.
             from terascope.connectors.live.generator_link import GeneratorLink
 
-            return GeneratorLink(**parts)
-        if not interface.hosts_low_level:
+            kind = GeneratorLink
+        elif not interface.hosts_low_level:
             raise SourceError(
                 f"{interface.described} is {interface.noun}, which cannot be followed"
             )
-        return FileLink(**parts)
+        journal = self._journal.link(interface.name)
+        return kind(
+            interface=interface,
+            clock=clock,
+            settings=self._settings,
+            edge=edge,
+            journal=journal,
+            spool=folder.absolute() / "spool" / interface.name,
+            now=self._now,
+            admitted=journal.base,
+        )
 
     def _restore(self) -> None:
         marks = self._journal.marks
