@@ -120,7 +120,12 @@ class Links:
             self._links[one.name] = self._link(one, clock, edge, folder)
         self._progress = LinkProgress(settings, self._links)
         self._reading: int | None = None
-        self._restore()
+        marks = self._journal.marks
+        for link in self._links.values():
+            link.restore(marks)
+            link.follow_journal()
+        if STARTED in marks:
+            self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
 
     def _link(
         self, interface: Interface, clock: LinkClock | None, edge: Edge | None, folder: Path
@@ -146,14 +151,6 @@ class Links:
             now=self._now,
             admitted=journal.base,
         )
-
-    def _restore(self) -> None:
-        marks = self._journal.marks
-        for link in self._links.values():
-            link.restore(marks)
-            link.follow_journal()
-        if STARTED in marks:
-            self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
 
     def initial(self) -> Offset:
         return Offset.initial(self._links)

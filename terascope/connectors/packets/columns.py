@@ -292,8 +292,10 @@ class PacketBatch:
         if not layer and not trait:
             return validity_by_sign(self._table[self._rows[name], : self.filled])
         if (layer, trait) not in self._validities:
-            values = self._layers if layer else self._traits
-            self._validities[layer, trait] = validity_by_bit(values[: self.filled], layer | trait)
+            values = (self._layers if layer else self._traits)[: self.filled]
+            is_everywhere = (values & (layer | trait)).all()
+            bits = None if is_everywhere else bitmap(values, layer | trait)
+            self._validities[layer, trait] = bits
         return self._validities[layer, trait]
 
 
@@ -315,11 +317,6 @@ def mac_texts(values: Ints) -> pa.Array:
 def bitmap(values: Bytes, bit: int) -> pa.Buffer:
     """Whether each byte has a bit."""
     return pa.py_buffer(np.packbits(values & bit, bitorder="little"))
-
-
-def validity_by_bit(values: Bytes, bit: int) -> pa.Buffer | None:
-    """The rows that have a bit are valid; None when all have it."""
-    return None if (values & bit).all() else bitmap(values, bit)
 
 
 def validity_by_sign(values: Ints) -> pa.Buffer | None:
