@@ -250,6 +250,17 @@ def arrow_type(type: Type) -> pa.DataType:
             return pa.binary()
 
 
+def record_batch(
+    columns: Sequence[Column], arrays: Sequence[pa.Array], rows: int
+) -> pa.RecordBatch:
+    """A batch of columns. Without any column, as for a count alone, it has its rows, too."""
+    if not columns:
+        empty = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
+        return pa.RecordBatch.from_struct_array(empty)
+    schema = pa.schema([(c.name, arrow_type(c.type)) for c in columns])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def find_files(location: str, suffixes: Sequence[str]) -> list[Path]:
     """The files a location names: itself, those of a directory with one of `suffixes`, or a glob's;
     sorted by path.

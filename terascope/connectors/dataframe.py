@@ -40,19 +40,10 @@ class HeldColumn:
 
 @dataclass(frozen=True)
 class DataFrameInterface(Interface):
-    """A DataFrame under the name queries call it by."""
+    """A DataFrame under the name queries call it by. Its tuples are in Spark, and stay there."""
 
     frame: Any = field(default=None, repr=False)
     held: tuple[HeldColumn, ...] = ()
-
-    @property
-    def is_packets(self) -> bool:
-        return False
-
-    @property
-    def hosts_low_level(self) -> bool:
-        """No: the tuples are in Spark, and stay there."""
-        return False
 
     @property
     def described(self) -> str:
@@ -65,10 +56,6 @@ class DataFrameInterface(Interface):
     @cached_property
     def files(self) -> tuple[Path, ...]:
         return ()
-
-    @property
-    def is_there(self) -> bool:
-        return True
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -52,12 +52,12 @@ class Interface:
 
     @property
     def is_packets(self) -> bool:
-        return self.connector.is_packets
+        return self.hosts_low_level and self.connector.is_packets
 
     @property
     def hosts_low_level(self) -> bool:
-        """Whether the tasks that read it can run the low level themselves."""
-        return True
+        """Whether the tasks that read it can run the low level themselves: a connector reads it."""
+        return self.kind in KINDS
 
     @property
     def described(self) -> str:
@@ -85,7 +85,7 @@ class Interface:
     def is_there(self) -> bool:
         """Whether there is a file to look at; that of a live source may come later."""
         try:
-            return self.kind == GENERATE or bool(self.files)
+            return self.kind == GENERATE or not self.hosts_low_level or bool(self.files)
         except SourceError:
             return False
 

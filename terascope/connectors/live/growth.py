@@ -36,7 +36,7 @@ from terascope.connectors.tables import parquet_plan
 from terascope.connectors.tables import records as texts
 from terascope.connectors.tables.csv import CsvOptions, layout_of, record_reader
 from terascope.connectors.tables.kernels import Bytes
-from terascope.connectors.tables.parquet_plan import Group, GroupRun, RowRange
+from terascope.connectors.tables.parquet_plan import Group, RowRange
 from terascope.types import INT_MAX, INT_MIN
 
 UNFINISHED_RECORD: Final = "its last record is not complete"
@@ -185,16 +185,14 @@ def columnar_growth(file: Followed) -> Found:
             return file.nothing(INCOMPLETE_PARQUET)
         return file.unusable(FileFault.NOT_PARQUET, file.size)
     entries = []
-    for run in runs_of(file, groups):
-        part, size = run.as_range(groups), run_bytes(groups, run)
-        empty = part.start == part.end
-        entries.append(
-            file.entry(part if empty else with_clock_bounds(file, part), size, empty=empty)
-        )
+    for part in parts_of(file, groups):
+        empty, size = part.start == part.end, part_bytes(groups, part)
+        part = part if empty else with_clock_bounds(file, part)
+        entries.append(file.entry(part, size, empty=empty))
     return file.found(file.size, entries, closed=True)
 
 
-def runs_of(file: Followed, groups: Sequence[Group]) -> Sequence[GroupRun]:
+def parts_of(file: Followed, groups: Sequence[Group]) -> Sequence[Range]:
     """Runs of row groups, or for a paced replay the ranges of each."""
     link, clock, piece_ns = file.link, file.link.clock, file.link.settings.piece_ns
     if piece_ns is None or clock is None:
@@ -204,24 +202,26 @@ def runs_of(file: Followed, groups: Sequence[Group]) -> Sequence[GroupRun]:
     return list(ranges_of(groups, clock.column, max(piece_ns // clock.tick_ns, 1)))
 
 
-def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[GroupRun]:
+def ranges_of(groups: Sequence[Group], column: str, step: int) -> Iterator[Range]:
     """Every row group cut where `step` of the column ends, into few enough ranges."""
     for number, group in enumerate(groups):
         low, high = group.bounds[column]
         wide = step * -(-(high // step - low // step + 1) // MOST_RANGES)
         starts = [INT_MIN, *range((low // wide + 1) * wide, high + 1, wide), INT_MAX + 1]
         for first, following in pairwise(starts):
-            yield GroupRun(number, number + 1, RowRange(column, first, following - 1))
+            rows = RowRange(column, first, following - 1)
+            yield parquet_plan.part_of(groups, number, number + 1, rows)
 
 
-def run_bytes(groups: Sequence[Group], run: GroupRun) -> int:
-    """About the bytes of a run: of a range, its share of the time of its row groups."""
-    whole = sum(group.size for group in groups[run.start : run.end])
-    if run.range.is_all:
+def part_bytes(groups: Sequence[Group], part: Range) -> int:
+    """About the bytes of a part: of a range of rows, its share of the time of its row groups."""
+    whole = sum(group.size for group in groups[part.start : part.end])
+    rows = parquet_plan.range_of(dict(part.options))
+    if rows.is_all:
         return whole
-    held = [group.bounds[run.range.column] for group in groups[run.start : run.end]]
+    held = [group.bounds[rows.column] for group in groups[part.start : part.end]]
     low, high = min(one[0] for one in held), max(one[1] for one in held)
-    first, last = max(run.range.first, low), min(run.range.last, high)
+    first, last = max(rows.first, low), min(rows.last, high)
     return whole * (last + 1 - first) // (high + 1 - low)
 
 

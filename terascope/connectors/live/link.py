@@ -87,7 +87,7 @@ class Offset:
 
 
 def no_times() -> Ints:
-    return np.empty(0, np.int64)
+    return np.empty((0, 2), np.int64)
 
 
 @dataclass
@@ -95,9 +95,8 @@ class LinkTimeline:
     """The times of the entries of a link that the journal still has."""
 
     base: int = 0
-    low: Ints = field(default_factory=no_times)
-    """First time of each; NEVER when it has no tuples, UNKNOWN when nothing is known."""
-    high: Ints = field(default_factory=no_times)
+    times: Ints = field(default_factory=no_times)
+    """First and last time of each: UNKNOWN, or NEVER as the first time when it has no tuples."""
     order: Ints = field(default_factory=no_times)
     """The order of admission: the first time of each, but no smaller than the entry's before."""
     due: Ints = field(default_factory=no_times)
@@ -108,19 +107,17 @@ class LinkTimeline:
     def follow(self, journal: LinkJournal, clock: LinkClock | None) -> None:
         """Add the new entries of the journal, and drop the entries that it has dropped."""
         gone = journal.base - self.base
-        new = journal.entries[max(len(self.low) - gone, 0) :]
+        new = journal.entries[max(len(self.times) - gone, 0) :]
         if not gone and not new:
             return
         self.base = journal.base
         unknown = [(NEVER if entry.empty else UNKNOWN, UNKNOWN) for entry in new]
         times = [entry.times_ns(clock) or other for entry, other in zip(new, unknown, strict=True)]
-        fresh = np.array(times, np.int64).reshape(-1, 2)
-        self.low = np.concatenate([self.low[gone:], fresh[:, 0]])
-        self.high = np.concatenate([self.high[gone:], fresh[:, 1]])
-        known = np.where(self.low == NEVER, UNKNOWN, self.low)
-        self.order = np.maximum.accumulate(known)
-        self.due = np.maximum.accumulate(self.high)
-        self.oldest = np.minimum.accumulate(self.low[::-1])[::-1]
+        self.times = np.concatenate([self.times[gone:], np.array(times, np.int64).reshape(-1, 2)])
+        low, high = self.times.T
+        self.order = np.maximum.accumulate(np.where(low == NEVER, UNKNOWN, low))
+        self.due = np.maximum.accumulate(high)
+        self.oldest = np.minimum.accumulate(low[::-1])[::-1]
 
 
 @dataclass(kw_only=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from typing import Final
 
 from terascope.connectors.base import Edge, FileFault, Split, find_files
 from terascope.connectors.live.file_link import FileLink
@@ -120,40 +120,37 @@ class Links:
             self._links[one.name] = self._link(one, clock, edge, folder)
         self._progress = LinkProgress(settings, self._links)
         self._reading: int | None = None
-        self._restore()
-
-    def _link(
-        self, interface: Interface, clock: LinkClock | None, edge: Edge | None, folder: Path
-    ) -> Link:
-        journal = self._journal.link(interface.name)
-        parts: dict[str, Any] = {
-            "interface": interface,
-            "clock": clock,
-            "settings": self._settings,
-            "edge": edge,
-            "journal": journal,
-            "spool": folder.absolute() / "spool" / interface.name,
-            "now": self._now,
-            "admitted": journal.base,
-        }
-        if interface.kind == GENERATE:
-            # Its imports compile; nobody else should wait for that.
-            from terascope.connectors.live.generator_link import GeneratorLink
-
-            return GeneratorLink(**parts)
-        if not interface.hosts_low_level:
-            raise SourceError(
-                f"{interface.described} is {interface.noun}, which cannot be followed"
-            )
-        return FileLink(**parts)
-
-    def _restore(self) -> None:
         marks = self._journal.marks
         for link in self._links.values():
             link.restore(marks)
             link.follow_journal()
         if STARTED in marks:
             self._clock.start(max(marks[STARTED], marks.get(COMMITTED, 0)))
+
+    def _link(
+        self, interface: Interface, clock: LinkClock | None, edge: Edge | None, folder: Path
+    ) -> Link:
+        kind: type[Link] = FileLink
+        if interface.kind == GENERATE:
+            # Its imports compile; nobody else should wait for that.
+            from terascope.connectors.live.generator_link import GeneratorLink
+
+            kind = GeneratorLink
+        elif not interface.hosts_low_level:
+            raise SourceError(
+                f"{interface.described} is {interface.noun}, which cannot be followed"
+            )
+        journal = self._journal.link(interface.name)
+        return kind(
+            interface=interface,
+            clock=clock,
+            settings=self._settings,
+            edge=edge,
+            journal=journal,
+            spool=folder.absolute() / "spool" / interface.name,
+            now=self._now,
+            admitted=journal.base,
+        )
 
     def initial(self) -> Offset:
         return Offset.initial(self._links)

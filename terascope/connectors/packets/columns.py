@@ -87,7 +87,7 @@ class PacketLayout:
     def __init__(self, columns: Sequence[Column]) -> None:
         check_columns(columns)
         self.names = [canonical(column.name) for column in columns]
-        self.schema = pa.schema([(c.name, arrow_type(c.type)) for c in columns])
+        self.columns = columns
         wanted = set(self.names)
         needed = wanted & CODES.keys() - {"more_fragments"}
         for name in wanted & PAYLOADS.keys():
@@ -260,10 +260,7 @@ class PacketBatch:
 
     def finish(self) -> pa.RecordBatch:
         arrays = [self._array(name) for name in self._layout.names]
-        if not arrays:  # a count of packets alone needs no column, but the batch must have its rows
-            rows = pa.StructArray.from_buffers(pa.struct([]), self.filled, [None])
-            return pa.RecordBatch.from_struct_array(rows)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.schema)
+        return base.record_batch(self._layout.columns, arrays, self.filled)
 
     def _array(self, name: str) -> pa.Array:
         n = self.filled
@@ -295,8 +292,10 @@ class PacketBatch:
         if not layer and not trait:
             return validity_by_sign(self._table[self._rows[name], : self.filled])
         if (layer, trait) not in self._validities:
-            values = self._layers if layer else self._traits
-            self._validities[layer, trait] = validity_by_bit(values[: self.filled], layer | trait)
+            values = (self._layers if layer else self._traits)[: self.filled]
+            is_everywhere = (values & (layer | trait)).all()
+            bits = None if is_everywhere else bitmap(values, layer | trait)
+            self._validities[layer, trait] = bits
         return self._validities[layer, trait]
 
 
@@ -318,11 +317,6 @@ def mac_texts(values: Ints) -> pa.Array:
 def bitmap(values: Bytes, bit: int) -> pa.Buffer:
     """Whether each byte has a bit."""
     return pa.py_buffer(np.packbits(values & bit, bitorder="little"))
-
-
-def validity_by_bit(values: Bytes, bit: int) -> pa.Buffer | None:
-    """The rows that have a bit are valid; None when all have it."""
-    return None if (values & bit).all() else bitmap(values, bit)
 
 
 def validity_by_sign(values: Ints) -> pa.Buffer | None:

@@ -143,12 +143,6 @@ def found_parts(path: Path, cut: CutRule) -> Sequence[Range]:
         return plan(window, framing, at, size, cut).parts
 
 
-def first_bytes(file: BinaryIO) -> bytes:
-    """The first 24 bytes of the unpacked file, or all it has."""
-    room = bytearray(FILE_HEADER_BYTES)
-    return bytes(room[: file_bytes.filled_from(file_bytes.stream_of(file), memoryview(room))])
-
-
 def is_damaged(packed: BinaryIO) -> bool:
     """Whether a gzip file that unpacks to next to nothing has more to it."""
     stream = GzipStream(packed)
@@ -166,8 +160,10 @@ def starts_as_capture(start: bytes) -> bool:
 
 
 def looked_at(file: BinaryIO) -> tuple[bytes, FileFault | None]:
-    """The first bytes of the unpacked file, and why it is no capture."""
-    start = first_bytes(file)
+    """The first 24 bytes of the unpacked file, or all it has, and why it is no capture."""
+    room = bytearray(FILE_HEADER_BYTES)
+    filled = file_bytes.filled_from(file_bytes.stream_of(file), memoryview(room))
+    start = bytes(room[:filled])
     if len(start) == FILE_HEADER_BYTES and starts_as_capture(start):
         return start, None
     if not starts_as_capture(start):

@@ -37,12 +37,7 @@ TCP_FLAG_BITS: Final = {field.name: 1 << k for k, field in enumerate(TCP_FIELDS[
 UDP_FIELDS: Final = declared("UDP_data BINARY")
 ICMP_FIELDS: Final = declared("icmp_type UINT, icmp_code UINT")
 ALL_FIELDS: Final = (
-    *LINK_FIELDS,
-    *NETWORK_FIELDS,
-    *PORT_FIELDS,
-    *TCP_FIELDS,
-    *UDP_FIELDS,
-    *ICMP_FIELDS,
+    LINK_FIELDS + NETWORK_FIELDS + PORT_FIELDS + TCP_FIELDS + UDP_FIELDS + ICMP_FIELDS
 )
 """Every field of every protocol; IP, IPV4, IPV6 and PKT have all of them, NULL where a packet has
 none."""

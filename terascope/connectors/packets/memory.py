@@ -93,7 +93,6 @@ class SlidingWindow:
         self.base = base
         self.is_dry = False
         """The stream has no more bytes at the moment."""
-        self.view = self._frozen()
         self.slide(base)
 
     @property
@@ -124,9 +123,5 @@ class SlidingWindow:
             got = self._stream.read_into(raw[self._filled : limit])
             self._filled += got
             self.is_dry = got == 0
-        self.view = self._frozen()
-
-    def _frozen(self) -> Bytes:
-        view = self._buffer[: self._filled]
-        view.flags.writeable = False
-        return view
+        self.view: Bytes = self._buffer[: self._filled]
+        self.view.flags.writeable = False

@@ -18,7 +18,7 @@ import struct
 from typing import Final, NamedTuple
 
 from terascope.connectors.packets import records
-from terascope.connectors.packets.words import Bytes, Ints, load32
+from terascope.connectors.packets.words import Bytes, Ints, load32, load64
 from terascope.machine_code import compiled
 
 FILE_HEADER_BYTES: Final = 24
@@ -88,15 +88,9 @@ def plausible(buffer: Bytes, at: int, file: PcapHeader) -> bool:
 @compiled
 def possible(buffer: Bytes, at: int, file: PcapHeader) -> bool:
     """Whether a header can be one: not too long, not all zeros as in a file never filled."""
-    caplen = load32(buffer, at + 8, file.big)
-    if caplen > file.longest:
+    if load32(buffer, at + 8, file.big) > file.longest:
         return False
-    return (
-        caplen
-        | load32(buffer, at + 12, file.big)
-        | load32(buffer, at, file.big)
-        | load32(buffer, at + 4, file.big)
-    ) != 0
+    return (load64(buffer, at) | load64(buffer, at + 8)) != 0
 
 
 @compiled
@@ -179,12 +173,9 @@ def judge(buffer: Bytes, at: int, final: bool, file: PcapHeader) -> int:
     for _ in range(CUT_CHAIN):
         if after == size and final:
             break
-        if after + header > size:
-            if not final:
-                return records.MORE
-            after = -1
-            break
-        if not possible(buffer, after, file):
+        if after + header > size and not final:
+            return records.MORE
+        if after + header > size or not possible(buffer, after, file):
             after = -1
             break
         after += header + load32(buffer, after + 8, file.big)

@@ -128,7 +128,7 @@ def cutting(
     return CutRule(target // 2, target + target // 2, step)
 
 
-class Planned(NamedTuple):
+class PlannedParts(NamedTuple):
     """The parts of a file up to its last complete record, and how to go on behind it."""
 
     parts: list[Range]
@@ -147,7 +147,7 @@ def plan(
     cut: CutRule,
     start: int = 0,
     options: Options = (),
-) -> Planned:
+) -> PlannedParts:
     """The parts of a file of `size` bytes whose first record stands at `at`. A file that grows is
     planned from `start` on, where a reader must know `options`; while its window is open-ended, an
     incomplete record at its end belongs to no part.
@@ -173,7 +173,7 @@ def plan(
     end = size if scan.done else end
     last = cutter.last(end)
     parts.append(Range(last.start, last.end, options, bounds(last)))
-    return Planned(parts, end, carried, is_complete)
+    return PlannedParts(parts, end, carried, is_complete)
 
 
 def bounds(part: TimedPart) -> Bounds:

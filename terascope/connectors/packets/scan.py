@@ -121,8 +121,8 @@ class Framing(ABC):
 
     @abstractmethod
     def find(self, window: SlidingWindow, at: int) -> tuple[int, int]:
-        """Look for records from index `at` on: a verdict below zero, MORE or DAMAGED, and how far
-        it looked.
+        """Look for records from index `at` on: a verdict below zero, MORE, or DAMAGED when the
+        window has none, and how far it looked.
         """
 
     @property

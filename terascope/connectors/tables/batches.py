@@ -151,12 +151,7 @@ def assemble(
         rows -= int(bad.sum())
     report.tuples += rows
     _raise_horizon(columns, arrays, report)
-    if not columns:  # no column could say how many rows there are
-        return pa.RecordBatch.from_struct_array(
-            pa.StructArray.from_buffers(pa.struct([]), rows, [None])
-        )
-    schema = pa.schema([(c.name, base.arrow_type(c.type)) for c in columns])
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return base.record_batch(columns, arrays, rows)
 
 
 def _count_faults(name: str, faults: np.typing.NDArray[np.integer], report: ReadReport) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import decimal
 import enum
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import AnyStr, Final, TypeAlias
@@ -84,14 +83,12 @@ def text_bytes(texts: pa.StringArray) -> tuple[Bytes, Int32s]:
     return np.frombuffer(data or b"", np.uint8), ends
 
 
-def null_where(texts: pa.StringArray, null: str) -> pa.StringArray:
-    """The same texts with every text `null` turned into NULL."""
-    return pc.if_else(pc.equal(texts, null), pa.scalar(None, pa.string()), texts)
-
-
-def is_null(column: pa.Array) -> Bools:
-    mask: Bools = column.is_null().to_numpy(zero_copy_only=False)
-    return mask
+def is_filled(texts: pa.StringArray, offsets: Int32s) -> Bools:
+    """The texts that are neither NULL nor empty."""
+    filled: Bools = offsets[1:] > offsets[:-1]
+    if texts.null_count:
+        filled &= texts.is_valid().to_numpy(zero_copy_only=False)
+    return filled
 
 
 def from_text(texts: pa.StringArray, type: Type) -> Converted:
@@ -203,10 +200,11 @@ def parse_address(text: str) -> object:
 
 
 def _integers(texts: pa.StringArray, type: Type) -> Converted:
+    data, offsets = text_bytes(texts)
     values = np.empty(len(texts), np.int64)
     states = np.empty(len(texts), np.uint8)
-    kernels.parse_integers(*text_bytes(texts), values, states, type is Type.WIDE)
-    states[is_null(texts)] = kernels.EMPTY
+    kernels.parse_integers(data, offsets, values, states, type is Type.WIDE)
+    states[~is_filled(texts, offsets)] = kernels.EMPTY
     held = pa.Array.from_buffers(
         pa.int64(), len(texts), [validity(states == kernels.PARSED), pa.py_buffer(values)]
     )
@@ -221,20 +219,22 @@ def _integers(texts: pa.StringArray, type: Type) -> Converted:
 
 
 def _floats(texts: pa.StringArray) -> Converted:
-    with suppress(pa.ArrowInvalid):
-        return Converted(texts.cast(pa.float64()))
-    with suppress(pa.ArrowInvalid):
-        return Converted(null_where(texts, "").cast(pa.float64()))
-    return parse_distinct(texts, _parse_float, pa.float64())
+    data, offsets = text_bytes(texts)
+    filled = packed_texts(data, offsets, is_filled(texts, offsets))
+    try:
+        return Converted(filled.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return parse_distinct(filled, _parse_float, pa.float64())
 
 
 def _addresses(texts: pa.StringArray, type: Type) -> Converted:
+    data, offsets = text_bytes(texts)
+    filled = is_filled(texts, offsets)
     packed = np.zeros((len(texts), 5), np.uint8)
     parsed = np.empty(len(texts), np.uint8)
-    kernels.parse_ipv4(*text_bytes(texts), packed.reshape(-1), parsed)
-    nulls = is_null(texts)
-    found = Converted(fixed_width(packed, ~nulls & (parsed == 1)))
-    odd = ~nulls & (parsed == 0)
+    kernels.parse_ipv4(data, offsets, packed.reshape(-1), parsed)
+    found = Converted(fixed_width(packed, filled & (parsed == 1)))
+    odd = filled & (parsed == 0)
     if odd.any():
         rest = parse_distinct(texts.filter(pa.array(odd)), parse_address, pa.binary())
         found = patched(found.values, odd, rest)

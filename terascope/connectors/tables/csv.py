@@ -24,13 +24,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from terascope.connectors import base
 from terascope.connectors.base import Column, Range, ReadReport, Split
 from terascope.connectors.file_bytes import head, is_gzip, read_chunks, size_of
 from terascope.connectors.tables import records
 from terascope.connectors.tables.batches import names_held, text_column
-from terascope.connectors.tables.convert import Converted, null_where
+from terascope.connectors.tables.convert import Converted
 from terascope.connectors.tables.csv_scan import scan_csv
 from terascope.connectors.tables.kernels import Bytes, Int64s
 from terascope.connectors.tables.records import RecordReader, Scanned
@@ -260,4 +261,6 @@ def record_reader(
 
 def _texts(scanned: Scanned, rows: Int64s, slot: int, dialect: CsvOptions) -> pa.StringArray:
     texts = scanned.texts(slot, rows, dialect.quote)
-    return texts if dialect.null is None else null_where(texts, dialect.null)
+    if dialect.null is None:
+        return texts
+    return pc.if_else(pc.equal(texts, dialect.null), pa.scalar(None, pa.string()), texts)

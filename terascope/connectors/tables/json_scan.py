@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from terascope.connectors.tables import kernels, records
-from terascope.connectors.tables.kernels import Bytes, Int32s
+from terascope.connectors.tables.kernels import Bytes, Int32s, Int64s
 from terascope.machine_code import compiled
 
 MAX_DEPTH = 1024
@@ -189,7 +189,9 @@ def _scan_object(
     key_offsets: Int32s,
     stack: Bytes,
     row: int,
-    arrays: records.Arrays,
+    field_starts: Int64s,
+    field_ends: Int64s,
+    field_modes: Bytes,
 ) -> int:
     """The status of the line whose first character is at `i`; fills the row's spans."""
     if data[i] != _BRACE:
@@ -219,9 +221,9 @@ def _scan_object(
                     mode = kernels.JSON_ESCAPES
             elif data[start] == 110:  # null
                 value_start, value_end = -1, -1
-            arrays.field_starts[slot, row] = value_start
-            arrays.field_ends[slot, row] = value_end
-            arrays.field_modes[slot, row] = mode
+            field_starts[slot, row] = value_start
+            field_ends[slot, row] = value_end
+            field_modes[slot, row] = mode
         i = _skip_blanks(data, i, end)
         more = i < end and data[i] == _COMMA
         if more:
@@ -262,7 +264,10 @@ def scan_json(
             if end - line > max_record:
                 status[rows] = records.TOO_LONG
             else:
-                status[rows] = _scan_object(data, i, end, keys, key_offsets, stack, rows, arrays)
+                status[rows] = _scan_object(
+                    data, i, end, keys, key_offsets, stack, rows,
+                    field_starts, field_ends, field_modes,
+                )  # fmt: skip
             starts[rows] = line
             ends[rows] = end
             rows += 1

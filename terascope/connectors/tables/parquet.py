@@ -49,8 +49,7 @@ class ParquetConnector(base.Connector):
         if not size_of(path):
             return [Range(0, 0)]
         with _parquet(path) as file:
-            groups = read_groups(file)
-        return [part.as_range(groups) for part in cut_groups(groups, target_bytes, edge)]
+            return cut_groups(read_groups(file), target_bytes, edge)
 
     def read(
         self, split: Split, columns: Sequence[Column], report: ReadReport

@@ -1,6 +1,6 @@
 """Cutting Parquet files: runs of row groups, their bounds, and edges inside of row groups.
 
-In: the footer of a file. Out: `GroupRun`s. Bounds come from the statistics of integer columns and
+In: the footer of a file. Out: ranges of it. Bounds come from the statistics of integer columns and
 are exact; a column with a NULL has none. Where the row groups of a file follow one another in the
 order of the column whose edge is asked for, a row group in which an epoch ends may be given to two
 runs, each with the range of the column whose rows are its own.
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from terascope.connectors.base import Bounds, Edge, Options, Range
+from terascope.connectors.base import Edge, Options, Range
 from terascope.connectors.tables.convert import Bools
 from terascope.connectors.tables.kernels import Int64s
 from terascope.types import INT_MAX, INT_MIN
@@ -80,31 +80,21 @@ def range_of(options: Mapping[str, str]) -> RowRange:
     return RowRange(*json.loads(options.get(RANGE_OPTION, "[]")))
 
 
-@dataclass(frozen=True)
-class GroupRun:
-    """Row groups start..end of a file, or the rows of a range in them."""
+ALL_ROWS: Final = RowRange()
 
-    start: int
-    end: int
-    range: RowRange = RowRange()
 
-    def as_range(self, groups: Sequence[Group]) -> Range:
-        return Range(self.start, self.end, self.range.options(), self.bounds(groups))
-
-    def bounds(self, groups: Sequence[Group]) -> Bounds:
-        """Bounds of the columns that have them in all the groups. A part without all rows of its
-        groups has only the bounds of the column by which it is cut: another column may reach its
-        last value in other rows.
-        """
-        held = [group.bounds for group in groups[self.start : self.end]]
-        if not held:
-            return ()
-        known = [name for name in held[0] if all(name in one for one in held)]
-        found = []
-        for name in known if self.range.is_all else {*known} & {self.range.column}:
-            low, high = min(b[name][0] for b in held), max(b[name][1] for b in held)
-            found.append((name, max(low, self.range.first), min(high, self.range.last)))
-        return tuple(found)
+def part_of(groups: Sequence[Group], start: int, end: int, rows: RowRange = ALL_ROWS) -> Range:
+    """Row groups start..end of a file, or the rows of a range in them, with the bounds of the
+    columns that have them in all the groups. A part without all rows of its groups has only the
+    bounds of the column by which it is cut: another column may reach its last value in other rows.
+    """
+    held = [group.bounds for group in groups[start:end]]
+    known = [name for name in (held[0] if held else ()) if all(name in one for one in held)]
+    found = []
+    for name in known if rows.is_all else {*known} & {rows.column}:
+        low, high = min(b[name][0] for b in held), max(b[name][1] for b in held)
+        found.append((name, max(low, rows.first), min(high, rows.last)))
+    return Range(start, end, rows.options(), tuple(found))
 
 
 def read_groups(file: pq.ParquetFile) -> list[Group]:
@@ -139,19 +129,19 @@ def chunk_bounds(chunk: pq.ColumnChunkMetaData) -> tuple[int, int] | None:
     return (low, high) if INT_MIN <= low <= high <= INT_MAX else None
 
 
-def cut_groups(groups: Sequence[Group], target_bytes: int, edge: Edge | None) -> list[GroupRun]:
+def cut_groups(groups: Sequence[Group], target_bytes: int, edge: Edge | None) -> list[Range]:
     """Runs of row groups of about `target_bytes`, by the edges where that can be."""
     if edge is not None and edge.step > 0 and in_order(groups, edge.column):
         return list(cut_at_edges(groups, target_bytes, edge))
-    found: list[GroupRun] = []
+    found: list[Range] = []
     start = size = 0
     for number, group in enumerate(groups):
         size += group.size
         if size >= target_bytes:
-            found.append(GroupRun(start, number + 1))
+            found.append(part_of(groups, start, number + 1))
             start, size = number + 1, 0
     if start < len(groups) or not found:
-        found.append(GroupRun(start, len(groups)))
+        found.append(part_of(groups, start, len(groups)))
     return found
 
 
@@ -162,34 +152,33 @@ def in_order(groups: Sequence[Group], column: str) -> bool:
     return all(one.bounds[column][1] <= other.bounds[column][0] for one, other in pairwise(groups))
 
 
-def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iterator[GroupRun]:
+def cut_at_edges(groups: Sequence[Group], target_bytes: int, edge: Edge) -> Iterator[Range]:
     """Parts that end with an epoch, when half the target lies between two such ends; without one at
     one and a half times the target.
 
     A row group is cut once at most: both parts read all of it.
     """
     least, most = target_bytes / 2, target_bytes * 1.5
-    current = GroupRun(0, 0, RowRange(edge.column))
+    start, rows = 0, RowRange(edge.column)
     size = since = 0.0
     before: int | None = None
     for number, group in enumerate(groups):
         low, high = group.bounds[edge.column]
         changes = before is not None and before // edge.step < low // edge.step
-        if current.end > current.start and (size >= most or (changes and since >= least)):
-            yield current
-            current, size = GroupRun(number, number, RowRange(edge.column)), 0.0
+        if number > start and (size >= most or (changes and since >= least)):
+            yield part_of(groups, start, number, rows)
+            start, rows, size = number, RowRange(edge.column), 0.0
             since = 0.0 if changes else since
-        current = replace(current, end=number + 1)
         cut = first_edge(low, high, edge.step, (least - since) / max(group.size, 1))
         if cut is None:
             size += group.size
             since += group.size
         else:
-            yield replace(current, range=replace(current.range, last=cut - 1))
-            current = GroupRun(number, number + 1, RowRange(edge.column, first=cut))
+            yield part_of(groups, start, number + 1, replace(rows, last=cut - 1))
+            start, rows = number, RowRange(edge.column, first=cut)
             size = since = group.size * (high + 1 - cut) / (high + 1 - low)
         before = high
-    yield current
+    yield part_of(groups, start, len(groups), rows)
 
 
 def first_edge(low: int, high: int, step: int, share: float) -> int | None:
