@@ -76,10 +76,6 @@ class Failure:
             return self.semicolon.span
         return Span(self.before.end, self.before.end) if self.before else Span(0, 0)
 
-    @property
-    def wants_expression(self) -> bool:
-        return self.expected >= EXPRESSION
-
     @cached_property
     def surroundings(self) -> tuple[str, list[Token]]:
         """The clause that the mistake is in, and the brackets open around it."""
@@ -148,7 +144,7 @@ def _expected(failure: Failure) -> str:
         return ANY_STATEMENT
     if failure.index <= 1 and "UDAF" in expected:
         return f"{ANY_STATEMENT} or UDAF or EXTR{after}"
-    if failure.wants_expression:
+    if failure.expected >= EXPRESSION:
         return f"an expression{after}"
     if "SELECT" in expected:
         return f"SELECT{after}"
@@ -184,7 +180,7 @@ def _help(failure: Failure) -> str | None:
             return f"a blank is missing after {glued[0]}"
         if keyword := _alike(found.word, expected):
             return f"did you mean {keyword}?"
-    if failure.wants_expression:
+    if failure.expected >= EXPRESSION:
         return _help_for_expression(failure, found)
     if _starts_expression(found):
         if "AND" in expected and clause in CONDITIONS:
