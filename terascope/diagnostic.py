@@ -1,4 +1,4 @@
-"""Mistakes, told the same way everywhere: a stable code, the place, the reason, a hint.
+"""Mistakes, reported the same way everywhere: a stable code, the place, the reason, a hint.
 
 In: spans of a source text. Out: `Diagnostic`s, and the text a person reads:
 

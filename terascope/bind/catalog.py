@@ -43,7 +43,7 @@ BUILT_IN: Mapping[str, Protocol] = {
 
 @dataclass
 class Catalog:
-    """What can stand behind FROM, apart from the streams of the set itself."""
+    """Everything that can stand behind FROM, apart from the streams of the set itself."""
 
     interfaces: Mapping[str, Interface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -191,7 +191,7 @@ def equated_by(
 
 def equated_names(conditions: Iterable[ast.Expr], scope: Scope) -> Iterator[dict[str, str]]:
     """The columns of two inputs that conditions equate, by qualifier. Mistakes in conditions are
-    told elsewhere.
+    reported elsewhere.
     """
     for condition in conditions:
         match condition:

@@ -55,7 +55,7 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class BoundScript:
-    """What binding gave. `plan` is None when there was any error."""
+    """The result of binding. `plan` is None when there was any error."""
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
@@ -73,7 +73,7 @@ def bind_script(
     folder_of: Callable[[Span], Path] = lambda _: Path(),
     folders: tuple[Path, ...] | None = None,
 ) -> BoundScript:
-    """Bind every statement; nothing is thrown, everything is told."""
+    """Bind every statement. Mistakes are returned, not raised."""
     context = BindContext(catalog, functions, {}, folder_of, folders)
     context.failed |= script.unread
     values = bind_parameters(context, script, parameters or {})
@@ -193,7 +193,7 @@ def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -
 
 
 def bind_liveness(context: BindContext, told: ast.Property | None) -> float | None:
-    """How long a query waits for a source that is gone, if its DEFINE says so."""
+    """The time that a query waits for a source that is gone, if its DEFINE says so."""
     if told is None:
         return None
     is_bare = not told.value[-1:].isalpha()

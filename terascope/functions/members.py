@@ -20,7 +20,7 @@ from terascope.functions.values import distinct_key
 from terascope.types import Type
 
 SHORT_LIST: Final = 16
-"""So many values are compared one after another."""
+"""Lists of up to this many values are compared one value after another."""
 
 
 @dataclass(frozen=True, eq=False)

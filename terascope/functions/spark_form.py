@@ -143,7 +143,7 @@ class SparkCall(Protocol):
 
     @property
     def place(self) -> SparkColumn:
-        """What puts tuples in stream order."""
+        """The Column that puts tuples in stream order."""
 
     @property
     def cannot_overflow(self) -> bool:

@@ -1,4 +1,4 @@
-"""A statement the grammar cannot take, told in the user's words.
+"""A statement the grammar cannot take, explained in the user's words.
 
 In: where the parser stopped and what it could have taken there. Out: one `Diagnostic`: what was
 expected, after what, what was found, and, where the cause can be guessed (a misspelt keyword, a
@@ -57,7 +57,7 @@ class Failure:
     semicolon: Token | None
     expected: frozenset[str]
     expected_before: frozenset[str]
-    """What it would have taken one token earlier."""
+    """The terminals that it would have taken one token earlier."""
     source: Source
 
     @property
@@ -135,7 +135,7 @@ def _quoted(token: Token) -> str:
 
 
 def _expected(failure: Failure) -> str:
-    """What should stand there, and after what."""
+    """The words for the expected part, and for the part before it."""
     expected, before = failure.expected, failure.before
     clause, brackets = failure.surroundings
     after = f" after {_quoted(before)}" if before else ""

@@ -36,7 +36,7 @@ class Word(Matched):
     quoted: bool = False
     """A string: the value of a hint, no name."""
     unpacked_by: ast.AccessList | None = None
-    """What stands in square brackets behind the last word of a field."""
+    """The square brackets behind the last word of a field."""
 
 
 class Headers(Matched):

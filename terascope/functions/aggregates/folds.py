@@ -78,7 +78,7 @@ class Minimum(Folding):
         return self.of_floats if args[0] is Type.FLOAT else self.of_integers
 
     def spark(self, call: SparkCall) -> SparkForm | None:
-        """Of -0.0 and 0.0, which are equal, Spark keeps the one that came first."""
+        """Adding 0.0 hides which of -0.0 and 0.0, which are equal, Spark saw first."""
         F = call.F
         found = F.min(call.value) if self.picks_smaller else F.max(call.value)
         is_float = call.type is Type.FLOAT
@@ -99,7 +99,7 @@ class OrAggregate(Folding):
     doc = "the bits set in any value; for BOOL, whether any is TRUE"
     kept_in: ClassVar[SlotKind] = OR_INT
     in_spark: ClassVar[tuple[str, str]] = ("bit_or", "bool_or")
-    """What Spark calls it, over integers and over BOOLs."""
+    """The names of Spark's aggregates over integers and over BOOLs."""
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:
         return known(super().type_rule(args), Type.INT)

@@ -16,7 +16,7 @@ Stretches: TypeAlias = tuple[int, Value, Value]
 
 
 class First(PlainAggregate):
-    """As in GS-Lite it is running: it keeps the first value of the group."""
+    """Keeps the first value of the group over all epochs, as in GS-Lite."""
 
     name = "first"
     ordered = True
@@ -46,9 +46,7 @@ class Last(First):
 
 
 class CountDiff(PlainAggregate):
-    """As in GS-Lite the first value counts, so that the result is the number of stretches of equal
-    values.
-    """
+    """The number of stretches of equal values: the first value counts as one, as in GS-Lite."""
 
     name = "count_diff"
     returns = Type.ULLONG

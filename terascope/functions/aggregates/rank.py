@@ -21,7 +21,7 @@ RANKED: Final = Want(NUMBER.words, lambda t: NUMBER.accepts(t) or t is Type.WIDE
 
 
 class OrderStatistic(Collecting):
-    """What all of them share: they differ in how they name the place in the order."""
+    """The base of median, percentile and quantile, which differ in how they name a place."""
 
     takes = (RANKED,)
     sampling = "keep"

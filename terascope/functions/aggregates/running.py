@@ -31,7 +31,7 @@ EpochSums: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class RunningIntegers(PlainAggregate):
-    """What sums of integers over epochs share."""
+    """The base of sums of integers over epochs."""
 
     takes = (INTEGER,)
     running = True

@@ -43,7 +43,7 @@ POSIX_CLASSES: Final = {
 _PIECE: Final = re.compile(
     r"\\.?|\[:[a-z]+:\]|\[\^?|&&|--|\|\||~~|\{[0-9]+(?:,[0-9]*)?\}|\(\?[P(auL]?|.", re.DOTALL
 )
-"""What means something together: an escape, a POSIX class, the begin of a class, a repetition."""
+"""A part of a pattern: an escape, a POSIX class, the begin of a class, a repetition."""
 
 
 @lru_cache(maxsize=1024)
