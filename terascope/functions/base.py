@@ -186,6 +186,8 @@ class AggregateFunction(ABC):
     splits_groups: ClassVar[bool] = False
     """A group has a row for each of its values, as if the value were a key."""
     user_defined: ClassVar[bool] = False
+    internal: ClassVar[bool] = False
+    """Other aggregates split into it; no query can name it."""
     state_classes: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()

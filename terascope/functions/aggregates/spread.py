@@ -102,12 +102,6 @@ class PopulationDeviation(Spread):
     doc = "standard deviation of a whole population (n)"
 
 
-AGGREGATES: Final = (
-    SampleVariance(),
-    PopulationVariance(),
-    SampleDeviation(),
-    PopulationDeviation(),
-)
 SYNONYMS: Final = {
     "var": "var_samp",
     "variance": "var_samp",
