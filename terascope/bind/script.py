@@ -210,10 +210,10 @@ def read_define(
     context: BindContext, define: Mapping[str, ast.Property], query: ast.Query
 ) -> dict[str, Lit]:
     """The constants of a DEFINE block. Values of hints are checked, and others warned about."""
-    for key in define.keys() & CHOICES.keys():
-        if define[key].value.lower() not in CHOICES[key]:
+    for key, values in CHOICES.items():
+        if key in define and define[key].value.lower() not in values:
             message = f"'{define[key].value}' is not a value of {key}"
-            help = f"it takes {' or '.join(repr(v) for v in CHOICES[key])}"
+            help = f"it takes {' or '.join(repr(v) for v in values)}"
             context.error("bad-hint", message, define[key].span, help=help)
     used = {node.name.lower() for node in walk(query) if isinstance(node, ast.ConstantRef)}
     for key, prop in define.items():
