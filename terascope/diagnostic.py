@@ -1,4 +1,4 @@
-"""Mistakes, told the same way everywhere: a stable code, the place, the reason, a hint.
+"""Mistakes, reported the same way everywhere: a stable code, the place, the reason, a hint.
 
 In: spans of a source text. Out: `Diagnostic`s, and the text a person reads:
 
@@ -125,10 +125,6 @@ class Source:
         line = before.count("\n") + 1
         return line, offset - (before.rfind("\n") + 1) + 1
 
-    def line(self, number: int) -> str:
-        lines = self.text.split("\n")
-        return lines[number - 1] if number <= len(lines) else ""
-
 
 class QueryError(Exception):
     """A query set that cannot be used, with every mistake found in it."""
@@ -184,7 +180,7 @@ def render_place(span: Span, source: Source) -> list[str]:
     """The start of a span, and its line with carets under it."""
     file = source.at(span.start)[0]
     line, column = source.position(span.start)
-    text = file.line(line).expandtabs(1)
+    text = file.text.split("\n")[line - 1].expandtabs(1)
     last = min(span.end, span.start + len(text) - column + 1)
     carets = "^" * max(1, last - span.start)
     return [

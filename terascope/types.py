@@ -55,7 +55,7 @@ class Type(enum.Enum):
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The name that people use."""
         return "ULLONG" if self is Type.WIDE else self.value
 
     @property
@@ -91,7 +91,7 @@ INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 WIDE_MAX: Final = 2**64 - 1
 BIAS: Final = 2**63
-"""What is taken off a WIDE number to hold it."""
+"""The number that is subtracted from a WIDE number to hold it."""
 
 
 def value_range(type: Type) -> tuple[int, int]:

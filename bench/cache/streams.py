@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from terascope.functions.aggregates.folds import MAX_INT, MIN_INT
+from terascope.functions.aggregates.folding import MAX_INT, MIN_INT
 from terascope.functions.slots import COUNT
 from terascope.kernels.columns.arrays import Codes, Rows
 from terascope.kernels.tables.bounded_tables import BoundedTable, Flush, Taker

@@ -80,7 +80,7 @@ def bind_aggregate(
 
 
 def check_parameters(function: AggregateFunction, constants: tuple[Lit | Param, ...]) -> None:
-    """A constant that makes no sense, such as a percentile of 120, is told before anything runs."""
+    """Refuse a constant that makes no sense, such as a percentile of 120, before anything runs."""
     values = [c.value for c in constants if isinstance(c, Lit)]
     if constants and len(values) == len(constants):
         state = function.zero(*values[: function.state_parameters])

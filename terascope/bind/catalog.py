@@ -5,7 +5,7 @@ In: PROTOCOL statements and the interfaces bound outside of the query. Out: `Sca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from terascope.bind.protocols import (
@@ -43,7 +43,7 @@ BUILT_IN: Mapping[str, Protocol] = {
 
 @dataclass
 class Catalog:
-    """What can stand behind FROM, apart from the streams of the set itself."""
+    """Everything that can stand behind FROM, apart from the streams of the set itself."""
 
     interfaces: Mapping[str, Interface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -217,11 +217,9 @@ class Catalog:
         fields = tuple(SourceField(c.name, c.type) for c in interface.columns)
         return self.scan_of((interface.name,), Protocol(interface.name, fields))
 
-    def scan_of(self, interfaces: Iterable[str], protocol: Protocol) -> Scan | Project:
-        names = tuple(interfaces)
-        on_packets = all(self.interfaces[n].is_packets for n in names if n in self.interfaces)
-        layer = protocol.layer if on_packets else None
+    def scan_of(self, names: tuple[str, ...], protocol: Protocol) -> Scan | Project:
         here = [self.interfaces[n] for n in names if n in self.interfaces]
+        layer = protocol.layer if all(one.is_packets for one in here) else None
         lacking = {field for one in here for field in self.lacking(one, protocol)}
         for one in here:
             self.note_unseen(one, protocol)

@@ -30,7 +30,7 @@ class BindContext:
     functions: Functions
     parameters: dict[str, Param]
     folder_of: Callable[[Span], Path] = lambda _: Path()
-    """Where a file named in a place of the script is looked for first."""
+    """The folder in which a file named in a place of the script is looked for first."""
     folders: tuple[Path, ...] | None = None
     """Folders that files named in the script must be in; None: they may be anywhere."""
     used_parameters: set[str] = field(default_factory=set)
@@ -44,7 +44,7 @@ class BindContext:
     watchlists: dict[str, ast.WatchlistStatement] = field(default_factory=dict)
     udafs: dict[str, ast.UdafDeclaration] = field(default_factory=dict)
     extractors: dict[str, ast.ExtractorDeclaration] = field(default_factory=dict)
-    """By name in lower case."""
+    """UDAF and EXTR declarations, by name in lower case."""
 
     def add_stream(self, name: str, rel: Rel) -> None:
         self.streams[name], self.stream_orders[name] = rel.fields, self.orders(rel)

@@ -58,7 +58,7 @@ class ExprBinder:
     clause: str = "here"
 
     def within_aggregate(self) -> ExprBinder:
-        """For the arguments of an aggregate: no further aggregate, no SELECT alias."""
+        """The binder of an aggregate's arguments, which see no aggregate and no SELECT alias."""
         return replace(self, select_aliases={}, aggregates=None, clause="inside an aggregate")
 
     def bind_condition(self, node: ast.Expr) -> Expr | None:

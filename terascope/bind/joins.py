@@ -140,9 +140,9 @@ class JoinTree:
     has_on: bool
     equated: list[frozenset[str]] = field(default_factory=list)
     markers: dict[str, str] = field(default_factory=dict)
-    """For columns of inputs that SQL's joins may miss: the column that marks their rows."""
+    """The column that marks rows of an input that SQL's joins may miss, by column of the input."""
     seen: dict[str, Expr] = field(default_factory=dict)
-    """For columns that a join fills: what they are for the user, by SQL's meaning."""
+    """The expression that a filled column is for the user, by SQL's meaning."""
 
     def fold(self, clause: ast.From) -> Rel:
         """Join all items of the clause."""
@@ -198,7 +198,7 @@ class JoinTree:
         return Filter(rel, conjunction(own), span=leaf.span) if own else rel
 
     def take(self, fits: Callable[[frozenset[str]], bool]) -> list[Expr]:
-        """Remove from the pending conjuncts those whose columns fit."""
+        """Remove and return the pending conjuncts whose columns fit."""
         taken = [c for c in self.pending if columns_of(c) and fits(columns_of(c))]
         self.pending = [c for c in self.pending if c not in taken]
         return taken
@@ -239,7 +239,7 @@ class JoinTree:
         return made
 
     def range_conditions(self, left: Rel, right: Rel) -> list[Expr]:
-        """What windows without SLIDE on the inputs of both sides say."""
+        """The conditions of windows without SLIDE on the inputs of both sides."""
         inputs = [
             [f for f in self.all_leaves if qualified(f.qualifier, f.rel.names[0]) in side.names]
             for side in (left, right)
@@ -325,7 +325,7 @@ def misses(kind: JoinKind) -> tuple[bool, bool]:
 
 
 def spread(side: Rel, fills: dict[str, Expr]) -> None:
-    """What the joins inside a missing side equate with a filled column is filled like it."""
+    """Fill columns that the joins inside a missing side equate with a filled column."""
     rules = [
         rule
         for a, b in equalities_in(side)
@@ -340,7 +340,7 @@ def spread(side: Rel, fills: dict[str, Expr]) -> None:
 
 
 def equalities_in(rel: Rel) -> Iterator[tuple[Expr, Expr]]:
-    """Those of all joins of the same FROM clause; the leaves are projections."""
+    """The equalities of all joins of the same FROM clause; its leaves are projections."""
     match rel:
         case Join(left=left, right=right, equalities=equalities, kind=kind):
             yield from equalities_in(left)

@@ -120,7 +120,7 @@ def first_hidden(rel: Rel, on: str, trend: Trend) -> Rel:
 
 
 def merge_position(context: BindContext, leaf: FromLeaf, name: ast.Name) -> int:
-    """Where the merge field stands among the columns of its stream."""
+    """The position of the merge field among the columns of its stream."""
     names = [f.name for f in leaf.rel.visible]
     if name.qualifier not in (None, leaf.qualifier):
         message = f"'{name.qualifier}.{name.name}' should name a field of '{leaf.qualifier}'"

@@ -44,7 +44,7 @@ FIELD_HINTS: Mapping[str, str] = {
 """Properties of GS-Lite's schemas that steer how it runs, and why they are not needed here."""
 UNPACKING = "what a query reads is unpacked, by functions of our own"
 MISSPELT = 0.8
-"""How alike an unknown property and a known one are, from which on it is a mistake."""
+"""The likeness to a known property from which on an unknown one is a mistake."""
 
 
 def declared_field(
@@ -103,7 +103,7 @@ def as_arrival(declared: SourceField) -> SourceField:
 
 
 def arrival_mistakes(made: SourceField, declared: ast.FieldDeclaration) -> Iterable[Diagnostic]:
-    """What cannot be said of the time at which a tuple arrived."""
+    """The declarations that the time of a tuple's arrival cannot have."""
     if not made.type.is_integer:
         text = f"the time of arrival is an integer, '{made.name}' is {made.type.value}"
         yield Diagnostic("wrong-type", text, declared.span, help="declare it UINT or ULLONG")
@@ -166,7 +166,7 @@ class Protocol:
 
     @property
     def own_fields(self) -> tuple[SourceField, ...]:
-        """Those that a source must have; when a tuple arrived is known of every source."""
+        """The fields that a source must have; every source knows when a tuple arrived."""
         return tuple(f for f in self.fields if not is_arrival(f.read_from))
 
     def read_from(self, declared: SourceField, interface: Interface) -> str:
@@ -216,7 +216,7 @@ def missing_columns(interface: Interface, protocol: Protocol) -> dict[str, Diagn
 
 
 def csv_help(interface: Interface, protocol: Protocol) -> str:
-    """Options that help when the columns of a CSV file are not told right."""
+    """The options that help when the columns of a CSV file are not recognised."""
     names = ",".join(f.name for f in protocol.fields)
     return (
         "; if its first line is no header, say so:"

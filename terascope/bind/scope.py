@@ -164,37 +164,34 @@ def scope_of_where(clause: ast.From, where: ast.Expr, scope: Scope) -> Scope:
         pairs = [frozenset(pair.values()) for pair in equated_names(conditions, scope)]
         return replace(scope, equated=merged(pairs))
     order = iter(scope.inputs)
-    pairs = [pair for item in clause.items for pair in equated_by(item, order, scope).pairs]
+    pairs = [pair for item in clause.items for pair in equated_by(item, order, scope)[1]]
     return replace(scope, later_equated=merged(pairs))
 
 
-@dataclass(frozen=True)
-class Equated:
-    """The qualifiers of an item of FROM, and the pairs of columns that its ON conditions equate."""
-
-    qualifiers: frozenset[str]
-    pairs: tuple[frozenset[str], ...] = ()
-
-
-def equated_by(item: ast.FromItem, inputs: Iterator[ScopeInput], scope: Scope) -> Equated:
-    """A condition on one side of an outer join does not hold in all rows: the columns of a pair
-    are of both sides.
+def equated_by(
+    item: ast.FromItem, inputs: Iterator[ScopeInput], scope: Scope
+) -> tuple[set[str], list[frozenset[str]]]:
+    """The qualifiers of an item of FROM, and the pairs of columns that its ON conditions equate. A
+    condition on one side of an outer join does not hold in all rows: a pair is of both sides.
     """
     if not isinstance(item, ast.JoinRef):
-        return Equated(frozenset({next(inputs).qualifier}))
-    left, right = equated_by(item.left, inputs, scope), equated_by(item.right, inputs, scope)
+        return {next(inputs).qualifier}, []
+    (left, pairs), (right, more) = (
+        equated_by(side, inputs, scope) for side in (item.left, item.right)
+    )
     conditions = () if item.condition is None else (item.condition,)
-    pairs = [
+    pairs += more
+    pairs += [
         frozenset(pair.values())
         for pair in equated_names(conditions, scope)
-        if left.qualifiers & pair.keys() and right.qualifiers & pair.keys()
+        if left & pair.keys() and right & pair.keys()
     ]
-    return Equated(left.qualifiers | right.qualifiers, (*left.pairs, *right.pairs, *pairs))
+    return left | right, pairs
 
 
 def equated_names(conditions: Iterable[ast.Expr], scope: Scope) -> Iterator[dict[str, str]]:
     """The columns of two inputs that conditions equate, by qualifier. Mistakes in conditions are
-    told elsewhere.
+    reported elsewhere.
     """
     for condition in conditions:
         match condition:

@@ -55,7 +55,7 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class BoundScript:
-    """What binding gave. `plan` is None when there was any error."""
+    """The result of binding. `plan` is None when there was any error."""
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
@@ -73,7 +73,7 @@ def bind_script(
     folder_of: Callable[[Span], Path] = lambda _: Path(),
     folders: tuple[Path, ...] | None = None,
 ) -> BoundScript:
-    """Bind every statement; nothing is thrown, everything is told."""
+    """Bind every statement. Mistakes are returned, not raised."""
     context = BindContext(catalog, functions, {}, folder_of, folders)
     context.failed |= script.unread
     values = bind_parameters(context, script, parameters or {})
@@ -193,7 +193,7 @@ def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -
 
 
 def bind_liveness(context: BindContext, told: ast.Property | None) -> float | None:
-    """How long a query waits for a source that is gone, if its DEFINE says so."""
+    """The time that a query waits for a source that is gone, if its DEFINE says so."""
     if told is None:
         return None
     is_bare = not told.value[-1:].isalpha()
@@ -210,10 +210,10 @@ def read_define(
     context: BindContext, define: Mapping[str, ast.Property], query: ast.Query
 ) -> dict[str, Lit]:
     """The constants of a DEFINE block. Values of hints are checked, and others warned about."""
-    for key in define.keys() & CHOICES.keys():
-        if define[key].value.lower() not in CHOICES[key]:
+    for key, values in CHOICES.items():
+        if key in define and define[key].value.lower() not in values:
             message = f"'{define[key].value}' is not a value of {key}"
-            help = f"it takes {' or '.join(repr(v) for v in CHOICES[key])}"
+            help = f"it takes {' or '.join(repr(v) for v in values)}"
             context.error("bad-hint", message, define[key].span, help=help)
     used = {node.name.lower() for node in walk(query) if isinstance(node, ast.ConstantRef)}
     for key, prop in define.items():

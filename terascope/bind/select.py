@@ -81,7 +81,7 @@ class SelectBinder:
     emit_empty: bool
 
     def bind(self) -> Rel:
-        """The relation."""
+        """The relation of the query."""
         return self.bind_aggregation() if self.is_aggregation() else self.bind_projection()
 
     def is_aggregation(self) -> bool:
@@ -279,7 +279,7 @@ class SelectBinder:
 
 
 def default_name(expr: ast.Expr, position: int) -> str:
-    """What the item at `position`, counted from 1, is called without AS: a plain column keeps its
+    """The name without AS of the item at `position`, counted from 1: a plain column keeps its
     name, `f(x)` is `f_x`, `f(*)` is `f`, anything else `exprN`.
     """
     match expr:

@@ -11,7 +11,6 @@ after the earlier one, where r is the earlier one's window.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from terascope.analysis.bounded import is_timeless
@@ -103,14 +102,6 @@ def ticks(duration: ast.Duration, unit: ClockUnit | None, on: str) -> int:
 # ---- windows without SLIDE, on the inputs of a join ----------------------------------------------
 
 
-@dataclass(frozen=True)
-class TimedInput:
-    """The time of an input, as a column of the join, and the length of its window in ticks."""
-
-    column: Col
-    length: int | None
-
-
 def range_conditions(context: BindContext, left: FromLeaf, right: FromLeaf) -> list[Expr]:
     """The conditions that windows put on a pair of inputs."""
     windowed = left if left.held is not None else right
@@ -123,12 +114,14 @@ def range_conditions(context: BindContext, left: FromLeaf, right: FromLeaf) -> l
     orders = context.orders(windowed.rel)
     on = clock_field(windowed.rel, orders, windowed.held)
     unit = orders[on].clock
-    a, b = each(lambda leaf: timed(context, leaf, unit, on), (left, right))
-    return [not_after(b, a), not_after(a, b)]
+    (a, length_a), (b, length_b) = each(lambda leaf: timed(context, leaf, unit, on), (left, right))
+    return [not_after(b, a, length_a), not_after(a, b, length_b)]
 
 
-def timed(context: BindContext, leaf: FromLeaf, unit: ClockUnit | None, on: str) -> TimedInput:
-    """The time of an input in a unit, and its window."""
+def timed(
+    context: BindContext, leaf: FromLeaf, unit: ClockUnit | None, on: str
+) -> tuple[Col, int | None]:
+    """The time of an input in a unit, as a column of the join, and its window in ticks."""
     orders = context.orders(leaf.rel)
     name = (leaf.held and leaf.held.on) or same_clock(leaf.rel, orders, unit, on)
     if name is None or name not in orders or orders[name].clock != unit:
@@ -139,7 +132,7 @@ def timed(context: BindContext, leaf: FromLeaf, unit: ClockUnit | None, on: str)
         help = "measure the window on a clock that both inputs have, with ON"
         raise mistake("no-clock", message, leaf.span, help=help)
     length = None if leaf.held is None else ticks(leaf.held.range, unit, name)
-    return TimedInput(Col(f"{leaf.qualifier}.{name}", leaf.rel.type_of(name)), length)
+    return Col(f"{leaf.qualifier}.{name}", leaf.rel.type_of(name)), length
 
 
 def same_clock(rel: Rel, orders: Orders, unit: ClockUnit | None, on: str) -> str | None:
@@ -152,8 +145,7 @@ def same_clock(rel: Rel, orders: Orders, unit: ClockUnit | None, on: str) -> str
     return on if on in known else next(iter(known), None)
 
 
-def not_after(later: TimedInput, earlier: TimedInput) -> Expr:
+def not_after(later: Col, earlier: Col, length: int | None) -> Expr:
     """`later - earlier` is less than the earlier one's window, or nothing without one."""
-    distance = call("-", later.column, earlier.column)
-    length = Lit(earlier.length or 0, Type.UINT)
-    return call("<=" if earlier.length is None else "<", distance, length)
+    distance = call("-", later, earlier)
+    return call("<=" if length is None else "<", distance, Lit(length or 0, Type.UINT))

@@ -122,7 +122,7 @@ class Scalar:
     """Takes values of type WIDE (terascope.types) as they are held: it compares or hands on, and
     never computes with them. For all others they are converted first."""
     role: Role | None = field(default=None, compare=False, repr=False)
-    """What it means to analyses, rules and engines; None when they need not know."""
+    """The meaning of the function to analyses, rules and engines; None when they need none."""
     spark: SparkScalar | None = field(default=None, compare=False, repr=False)
     """Its Column in Spark. Functions with a role need none, others without run in Python."""
     doc: str = field(default="", compare=False, repr=False)
@@ -136,7 +136,7 @@ class Scalar:
 # ---- aggregates ----------------------------------------------------------------------------------
 
 Sampling = Literal["none", "rescale", "keep"]
-"""What uniform sampling does to a value: not allowed, divide by the rate, or leave as it is."""
+"""The effect of uniform sampling on a value: not allowed, divide by the rate, or leave as it is."""
 
 
 class AggregateFunction(ABC):
@@ -173,7 +173,7 @@ class AggregateFunction(ABC):
     """The value depends on nothing but the set of different values, as it does for every aggregate
     under DISTINCT."""
     keeps_one: ClassVar[bool] = False
-    """Of one value it gives just that value, as SUM and MIN do."""
+    """The aggregate of a single value is that value, as for SUM and MIN."""
     takes_held: ClassVar[bool] = False
     """Takes values of type WIDE as they are held, as a Scalar of that property does."""
     counts_true: ClassVar[bool] = False
@@ -181,11 +181,13 @@ class AggregateFunction(ABC):
     argument: ClassVar[Term | None] = None
     """The values it takes, in terms of its argument, when they are not the argument itself."""
     adds_floats: ClassVar[Literal["values", "moments"] | None] = None
-    """What it adds exactly of a FLOAT argument: the values, or their squares as well. An engine
-    prepares the digits of these (terascope.functions.exact_floats)."""
+    """The sums that the aggregate keeps exactly for a FLOAT argument: of the values, or of their
+    squares as well. An engine prepares the digits (terascope.functions.exact_floats)."""
     splits_groups: ClassVar[bool] = False
     """A group has a row for each of its values, as if the value were a key."""
     user_defined: ClassVar[bool] = False
+    internal: ClassVar[bool] = False
+    """Other aggregates split into it; no query can name it."""
     state_classes: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
@@ -209,7 +211,7 @@ class AggregateFunction(ABC):
     def finish(self, state: State, *parameters: Value) -> Value: ...
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        """How a call with such arguments splits into sub- and super-aggregates; None when it does
+        """The way a call with such arguments splits into sub- and super-aggregates; None: it does
         not. `finer`: several low groups make up one of the groups asked for.
         """
         return None
@@ -227,8 +229,8 @@ class AggregateFunction(ABC):
         return None
 
     def of_one(self) -> Term | None:
-        """What it gives of one row without a NULL, in terms of the arguments; None when only
-        `finish` knows.
+        """The value for a single row without a NULL, in terms of the arguments; None when only
+        `finish` computes it.
         """
         return None
 
@@ -237,7 +239,7 @@ class AggregateFunction(ABC):
         return True
 
     def next_epoch(self, state: State) -> State:
-        """What a running aggregate carries over an epoch's end."""
+        """The state that a running aggregate carries into the next epoch."""
         return state
 
     def __eq__(self, other: object) -> bool:

@@ -67,15 +67,6 @@ def added(left: ExactSum, right: ExactSum) -> ExactSum:
     return left[0] + right[0], left[1] | right[1]
 
 
-def special(flags: int) -> float | None:
-    """The sum of values that are not all finite; None when all are."""
-    if not flags:
-        return None
-    if flags == HAS_INF:
-        return math.inf
-    return -math.inf if flags == HAS_MINUS_INF else math.nan
-
-
 def ratio(numerator: int, denominator: int) -> float:
     """The FLOAT nearest to a quotient of integers, infinite when it is too large for one."""
     try:
@@ -86,8 +77,10 @@ def ratio(numerator: int, denominator: int) -> float:
 
 def rounded(total: ExactSum) -> float:
     """The FLOAT nearest to a sum."""
-    found = special(total[1])
-    return ratio(total[0], 1 << -UNIT_EXPONENT) if found is None else found
+    units, flags = total
+    if not flags:
+        return ratio(units, 1 << -UNIT_EXPONENT)
+    return {HAS_INF: math.inf, HAS_MINUS_INF: -math.inf}.get(flags, math.nan)
 
 
 # ---- as digits -----------------------------------------------------------------------------------

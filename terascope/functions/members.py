@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from terascope.functions.base import Scalar, TypeMistake, Value
+from terascope.functions.base import Scalar, Value
 from terascope.functions.roles import ListMembership
+from terascope.functions.signatures import ANYTHING, signature
 from terascope.functions.values import distinct_key
 from terascope.types import Type
 
 SHORT_LIST: Final = 16
-"""So many values are compared one after another."""
+"""Lists of up to this many values are compared one value after another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +73,9 @@ def _in_list(value: Value, members: Members) -> bool | None:
     return members.has(value)
 
 
-def _is_bool(args: tuple[Type, ...]) -> Type:
-    if len(args) != 2:
-        raise TypeMistake("IN takes a value and a list of values")
-    return Type.BOOL
-
-
 IN_LIST: Final = Scalar(
     "in_list",
-    _is_bool,
+    signature("IN", ANYTHING, ANYTHING, returns=Type.BOOL),
     _in_list,
     strict=False,
     cost_ns=10,

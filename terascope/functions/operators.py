@@ -163,12 +163,10 @@ def _numeric(name: str, result: Callable[[Type], Type] = lambda t: t) -> TypeRul
     return rule
 
 
-def _bits(name: str, operands: int, result: Callable[[Type], Type] = lambda t: t) -> TypeRule:
-    def rule(args: tuple[Type, ...]) -> Type:
-        expect(name, args, *(INTEGER,) * operands)
-        return result(known(unified(name, args), Type.INT))
-
-    return rule
+def _bits(name: str) -> TypeRule:
+    return signature(
+        name, INTEGER, INTEGER, returns=lambda args: known(unified(name, args), Type.INT)
+    )
 
 
 def _shift_type(name: str) -> TypeRule:
@@ -255,6 +253,7 @@ def _concatenate(left: str | bytes, right: str | bytes) -> str:
 
 
 _NEGATIVE: Final = signature("-", NUMBER, returns=lambda args: signed(known(args[0], Type.INT)))
+_COMPLEMENT: Final = signature("~", INTEGER, returns=lambda args: signed(known(args[0], Type.INT)))
 _NOT: Final = signature("NOT", BOOLEAN, returns=Type.BOOL)
 _LIKE: Final = signature("LIKE", TEXT, TEXT, returns=Type.BOOL)
 _JOINED: Final = signature("||", TEXT, TEXT, returns=Type.STRING)
@@ -282,10 +281,10 @@ _ALL: Final = (
     _operator("/", _RATIO, _quotient, roles.Quotient(), slopes.divided_as_float, 5),
     _operator("div", _numeric("div"), _div, roles.FloorDivision(), slopes.divided, 5),
     _operator("%", _numeric("%"), _mod, roles.Remainder()),
-    _operator("&", _bits("&", 2), operator.and_, roles.BitOperation("&"), slopes.masked),
-    _operator("|", _bits("|", 2), operator.or_, roles.BitOperation("|"), slopes.filled),
-    _operator("^", _bits("^", 2), operator.xor, roles.BitOperation("^")),
-    _operator("~", _bits("~", 1, signed), operator.invert, roles.BitComplement(), slopes.negated),
+    _operator("&", _bits("&"), operator.and_, roles.BitOperation("&"), slopes.masked),
+    _operator("|", _bits("|"), operator.or_, roles.BitOperation("|"), slopes.filled),
+    _operator("^", _bits("^"), operator.xor, roles.BitOperation("^")),
+    _operator("~", _COMPLEMENT, operator.invert, roles.BitComplement(), slopes.negated),
     _operator("<<", _shift_type("<<"), _shift_left, roles.ShiftLeft(), slopes.shifted_left),
     _operator(">>", _shift_type(">>"), _shift_right, roles.ShiftRight(), slopes.shifted_right),
     _operator("narrow", _NARROW, _narrow, roles.Narrowing(), cost_ns=1),

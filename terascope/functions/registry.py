@@ -96,12 +96,21 @@ class Functions:
         return tuple(sorted({*self.scalars, *self.aggregates} - _UNCALLED))
 
 
+def _is_aggregate(value: object, module: ModuleType) -> bool:
+    """Whether a value is a class of the module that declares an aggregate for queries."""
+    if not isinstance(value, type) or not issubclass(value, AggregateFunction):
+        return False
+    return value.__module__ == module.__name__ and "name" in vars(value) and not value.internal
+
+
 def _declared(package: ModuleType, kind: type[Scalar] | type[AggregateFunction]) -> dict[str, Any]:
     """The functions that the modules of a folder declare, by their names and synonyms."""
     found: dict[str, Any] = {}
     for name in sorted(module.name for module in iter_modules(package.__path__)):
-        held = vars(import_module(f"{package.__name__}.{name}"))
-        listed = (*held.values(), *held.get("SCALARS", ()), *held.get("AGGREGATES", ()))
+        module = import_module(f"{package.__name__}.{name}")
+        held = vars(module)
+        aggregates = [one() for one in held.values() if _is_aggregate(one, module)]
+        listed = (*held.values(), *held.get("SCALARS", ()), *aggregates)
         found |= {value.name: value for value in listed if isinstance(value, kind)}
         found |= {other: found[meant] for other, meant in held.get("SYNONYMS", {}).items()}
     return found

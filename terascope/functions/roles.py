@@ -25,11 +25,11 @@ class Role:
 
 
 class Conjunction(Role):
-    """AND."""
+    """The conjunction AND."""
 
 
 class Disjunction(Role):
-    """OR."""
+    """The disjunction OR."""
 
 
 class Negation(Role):
@@ -72,7 +72,7 @@ class Comparator(Role):
 
     @property
     def is_single(self) -> bool:
-        """TRUE for one outcome only; else its opposite is."""
+        """Whether it is TRUE for one outcome only; otherwise its opposite is."""
         return self.less + self.equal + self.greater == 1
 
     @property
@@ -105,13 +105,13 @@ class Multiplication(Role):
 
 
 class FloorDivision(Role):
-    """Of integers, rounded down; NULL by zero."""
+    """Division of integers, rounded down; NULL by zero."""
 
     can_overflow: ClassVar[bool] = True
 
 
 class Remainder(Role):
-    """Of floor division."""
+    """The remainder of floor division."""
 
 
 class Quotient(Role):
@@ -170,7 +170,7 @@ class TextTest(Role):
 
     test: Literal["start", "contained", "equal", "text at", "byte at", "length", "regex"]
     text: int = 0
-    """Which argument is the text; all others are compared with it."""
+    """The position of the argument that is the text; the others are compared with it."""
 
 
 class Extraction(Role):
@@ -179,6 +179,6 @@ class Extraction(Role):
 
 @dataclass(frozen=True)
 class SlicePart(Role):
-    """Of the slice a time lies in, where it begins, where it ends, or whether it is no gap."""
+    """The begin or the end of the slice that a time lies in, or whether the slice is no gap."""
 
     part: Literal["start", "end", "inside"]

@@ -19,7 +19,7 @@ from terascope.types import Type, unify
 
 @dataclass(frozen=True)
 class Want:
-    """What an argument must be. A bare NULL is always taken."""
+    """A requirement on an argument. A bare NULL always meets it."""
 
     words: str
     accepts: Callable[[Type], bool]

@@ -60,18 +60,18 @@ class SliceVector:
 
     @cached_property
     def kept(self) -> Mapping[int, int]:
-        """How many slices of each length windows have in a period."""
+        """The number of slices of each length that windows have in a period."""
         if not self.gaps:
             return Counter(self.lengths)
         return Counter(n for i, n in enumerate(self.lengths) if i not in self.gaps)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """Where each slice begins, from the begin of the period."""
+        """The begin of each slice, counted from the begin of the period."""
         return (0, *accumulate(self.lengths[:-1]))
 
     def place(self, time: int) -> int:
-        """Which slice of its period a time lies in."""
+        """The place in its period of the slice that a time lies in."""
         return bisect_right(self.starts, time % self.period) - 1
 
     def start(self, time: int) -> int:

@@ -20,7 +20,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class SlotKind:
-    """What a word of a group holds. Two kinds are equal when their names are."""
+    """The content of a word of a group. Two kinds are equal when their names are."""
 
     name: str
     statements: tuple[str, ...] = field(compare=False)
@@ -70,7 +70,7 @@ class SlotKind:
         return self.identity if self.started else 0
 
     def update_started(self, slot: str, value: str, seen: str) -> list[str]:
-        """As `update`, for a slot that begins with `start`."""
+        """The same as `update`, for a slot that begins with `start`."""
         if not self.started:
             return self.update(slot, value, seen)
         return written(self.started, slot, value, seen)

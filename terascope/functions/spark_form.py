@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 from terascope.types import Type, unified
@@ -18,16 +19,12 @@ SparkColumn: TypeAlias = Any
 """A Column of Spark."""
 
 
-def itself(parts: Sequence[SparkColumn]) -> SparkColumn:
-    return parts[0]
-
-
 @dataclass(frozen=True)
 class SparkForm:
-    """AggregateFunction Columns of a GROUP BY, and the value made of their results."""
+    """The aggregate Columns of a GROUP BY, and the value made of their results."""
 
     parts: tuple[SparkColumn, ...]
-    finish: Callable[[Sequence[SparkColumn]], SparkColumn] = itself
+    finish: Callable[[Sequence[SparkColumn]], SparkColumn] = itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class SparkCall(Protocol):
 
     @property
     def place(self) -> SparkColumn:
-        """What puts tuples in stream order."""
+        """The Column that puts tuples in stream order."""
 
     @property
     def cannot_overflow(self) -> bool:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -81,7 +82,7 @@ def scalar(
         return Scalar(
             known_as.lower(),
             _rule(known_as, takes, result),
-            _guarded(known_as, function, _types(takes), result),
+            _guarded(known_as, function, takes, result),
             strict=strict,
             cost_ns=cost_ns,
             partial=partial,
@@ -134,7 +135,7 @@ def aggregate(
             "__module__": class_.__module__,
             "type_rule": staticmethod(lambda args: rule(args[: len(takes)])),
             "zero": staticmethod(_part(known_as, parts, "zero")),
-            "reduce": staticmethod(_converted(_part(known_as, parts, "reduce"), _types(takes))),
+            "reduce": staticmethod(_converted(_part(known_as, parts, "reduce"), takes)),
             "merge": staticmethod(_part(known_as, parts, "merge")),
             "finish": staticmethod(
                 _guarded(known_as, _part(known_as, parts, "finish"), (), result)
@@ -185,13 +186,9 @@ def _want(name: str, word: str) -> Want:
     if word.upper() in _WANTS:
         return _WANTS[word.upper()]
     type_ = _type(name, word)
-    if type_.is_integer:
-        return INTEGER
-    if type_ is Type.FLOAT:
-        return NUMBER
-    if type_.is_address:
-        return ADDRESS
-    return BOOLEAN if type_ is Type.BOOL else Want(f"a {type_.label}", lambda t: t is type_)
+    alike = (INTEGER, NUMBER, ADDRESS, BOOLEAN)
+    own = Want(f"a {type_.label}", lambda t: t is type_)
+    return next((want for want in alike if want.accepts(type_)), own)
 
 
 def _type(name: str, word: str) -> Type:
@@ -199,10 +196,6 @@ def _type(name: str, word: str) -> Type:
     if type_ is None:
         raise FunctionMistake(f"function {name}: {word} is not a type; types are INT, FLOAT, ...")
     return type_
-
-
-def _types(takes: Sequence[str]) -> tuple[Type | None, ...]:
-    return tuple(type_names.get(word.upper()) for word in takes)
 
 
 def _checked_name(name: str) -> str:
@@ -219,9 +212,9 @@ def _part(name: str, parts: object, part: str) -> Callable[..., Any]:
     return function
 
 
-def _converted(function: Callable[..., Any], types: tuple[Type | None, ...]) -> Callable[..., Any]:
+def _converted(function: Callable[..., Any], takes: Sequence[str]) -> Callable[..., Any]:
     """A function whose last arguments are FLOATs where it asked for FLOAT, even for integers."""
-    floats = [i - len(types) for i, type_ in enumerate(types) if type_ is Type.FLOAT]
+    floats = [i - len(takes) for i, word in enumerate(takes) if word.upper() == "FLOAT"]
     if not floats:
         return function
 
@@ -236,10 +229,10 @@ def _converted(function: Callable[..., Any], types: tuple[Type | None, ...]) -> 
 
 
 def _guarded(
-    name: str, function: Callable[..., Value], types: tuple[Type | None, ...], result: Type
+    name: str, function: Callable[..., Value], takes: Sequence[str], result: Type
 ) -> Callable[..., Value]:
     """A function whose results are looked at: a wrong one is reported, not passed on."""
-    called = _converted(function, types)
+    called = _converted(function, takes)
 
     def guarded(*args: Value) -> Value:
         try:
@@ -265,9 +258,6 @@ def _line_of(mistake: BaseException, path: Path) -> int:
     """The line of the user's file where the mistake happened, or where it was called from."""
     if isinstance(mistake, SyntaxError) and mistake.lineno is not None:
         return mistake.lineno
-    line, trace = 1, mistake.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = traceback.extract_tb(mistake.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename) == path]
+    return (lines and lines[-1]) or 1

@@ -169,7 +169,7 @@ def equated(value: Value, type: Type | None) -> Value:
 
 
 def filler(rel: Join, missing: Rel, context: Evaluation) -> Callable[[Row], Row]:
-    """How a row whose side `missing` is missing gets the columns that are filled."""
+    """The function that fills columns of a row whose side `missing` is missing."""
     names = rel.left.names + rel.right.names
     fills = {
         names.index(name): context.compile(expr, names)

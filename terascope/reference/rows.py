@@ -28,7 +28,7 @@ Row: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """The tuples of one stream. Their order means nothing unless somebody sorted them."""
+    """The tuples of one stream. Their order means nothing unless they were sorted."""
 
     fields: tuple[Field, ...]
     tuples: list[Row]
@@ -71,7 +71,7 @@ def sort_key(value: Value) -> tuple[Any, ...]:
 
 
 class Sources(Protocol):
-    """Where the tuples of scans come from."""
+    """The source of the tuples of scans."""
 
     def rows(self, scan: Scan) -> list[Row]:
         """The tuples, in the order of `scan.fields`, hidden columns included."""
@@ -106,14 +106,14 @@ class Evaluation:
         if isinstance(expr, Col | Lit | Param):
             return evaluate
 
-        def told(row: Sequence[Value]) -> Value:
+        def named(row: Sequence[Value]) -> Value:
             try:
                 return evaluate(row)
             except Overflow as mistake:
                 raise Overflow(written(expr), mistake.query) from None
 
-        return told
+        return named
 
     def horizon(self, expr: Expr, rel: Rel) -> Value:
-        """How far an expression over `rel` has moved; None when it is not known."""
+        """The horizon of an expression over `rel`; None when it is not known."""
         return self.horizons.of(expr, rel)

@@ -51,4 +51,4 @@ FIELD_PROPERTIES: Final = frozenset({
     "BANDED_INCREASING", "BANDED_DECREASING", "CLOCK", "KEY", "REQUIRED", "SNAP_LEN",
     "LOW_CARDINALITY",
 })  # fmt: skip
-"""What tells `time increasing` (a field without a type) from `time UINT`."""
+"""The words that tell `time increasing` (a field without a type) from `time UINT`."""

@@ -1,4 +1,4 @@
-"""A statement the grammar cannot take, told in the user's words.
+"""A statement the grammar cannot take, explained in the user's words.
 
 In: where the parser stopped and what it could have taken there. Out: one `Diagnostic`: what was
 expected, after what, what was found, and, where the cause can be guessed (a misspelt keyword, a
@@ -57,7 +57,7 @@ class Failure:
     semicolon: Token | None
     expected: frozenset[str]
     expected_before: frozenset[str]
-    """What it would have taken one token earlier."""
+    """The terminals that it would have taken one token earlier."""
     source: Source
 
     @property
@@ -75,10 +75,6 @@ class Failure:
         if self.semicolon:
             return self.semicolon.span
         return Span(self.before.end, self.before.end) if self.before else Span(0, 0)
-
-    @property
-    def wants_expression(self) -> bool:
-        return self.expected >= EXPRESSION
 
     @cached_property
     def surroundings(self) -> tuple[str, list[Token]]:
@@ -139,7 +135,7 @@ def _quoted(token: Token) -> str:
 
 
 def _expected(failure: Failure) -> str:
-    """What should stand there, and after what."""
+    """The words for the expected part, and for the part before it."""
     expected, before = failure.expected, failure.before
     clause, brackets = failure.surroundings
     after = f" after {_quoted(before)}" if before else ""
@@ -148,7 +144,7 @@ def _expected(failure: Failure) -> str:
         return ANY_STATEMENT
     if failure.index <= 1 and "UDAF" in expected:
         return f"{ANY_STATEMENT} or UDAF or EXTR{after}"
-    if failure.wants_expression:
+    if failure.expected >= EXPRESSION:
         return f"an expression{after}"
     if "SELECT" in expected:
         return f"SELECT{after}"
@@ -184,7 +180,7 @@ def _help(failure: Failure) -> str | None:
             return f"a blank is missing after {glued[0]}"
         if keyword := _alike(found.word, expected):
             return f"did you mean {keyword}?"
-    if failure.wants_expression:
+    if failure.expected >= EXPRESSION:
         return _help_for_expression(failure, found)
     if _starts_expression(found):
         if "AND" in expected and clause in CONDITIONS:

@@ -33,7 +33,7 @@ from terascope.syntax.transform_declarations import DECLARATION_RULES
 from terascope.types import INT_MAX
 
 DEEPEST = 250
-"""How deep expressions may nest: later stages walk them recursively."""
+"""The deepest nesting of expressions: later stages walk them recursively."""
 SHORT_LIST = 32
 
 
@@ -201,7 +201,7 @@ def _too_large(root: SyntaxNode) -> Iterator[Diagnostic]:
 
 
 def _too_deep(root: SyntaxNode) -> Diagnostic | None:
-    """Whether nodes nest too deeply; told here, where no recursion is needed to see it."""
+    """A mistake if nodes nest too deeply, found without recursion."""
     pending: list[tuple[SyntaxNode, int]] = [(root, 1)]
     while pending:
         node, depth = pending.pop()

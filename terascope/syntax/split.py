@@ -72,7 +72,7 @@ def split(tokens: Sequence[Token]) -> list[StatementTokens]:
 
 
 class _State:
-    """What has been seen of the statement so far."""
+    """The part of a statement that was seen so far."""
 
     def __init__(self) -> None:
         self.started = False
@@ -80,7 +80,7 @@ class _State:
         self.named = False
         self.open: list[str] = []
         self.semicolons_inside = 0
-        """How deep the brackets were where a list opened that may hold semicolons; or 0."""
+        """The depth of brackets at which a list opened that may hold semicolons; or 0."""
         self.last_word = ""
         self.awaits_parameters = False
         """A UDAF or EXTR declaration without its list of parameters yet: all words are names."""

@@ -17,8 +17,7 @@ import lark
 
 from terascope.diagnostic import NOWHERE, Span, mistake
 from terascope.syntax import ast
-from terascope.syntax.lexical import Token
-from terascope.syntax.literals import BadLiteral, duration, read_duration
+from terascope.syntax.lexical import BadLiteral, Token, duration, read_duration
 from terascope.types import INT_MAX, INT_MIN
 
 T = TypeVar("T")
@@ -107,7 +106,7 @@ def nodes(children: Children) -> tuple[Any, ...]:
 
 
 def values(children: Children) -> tuple[Any, ...]:
-    """What the parts among the children hold."""
+    """The values of the parts among the children."""
     return tuple(part.value for part in of_type(children, Matched))
 
 

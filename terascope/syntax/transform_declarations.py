@@ -36,7 +36,7 @@ class Word(Matched):
     quoted: bool = False
     """A string: the value of a hint, no name."""
     unpacked_by: ast.AccessList | None = None
-    """What stands in square brackets behind the last word of a field."""
+    """The square brackets behind the last word of a field."""
 
 
 class Headers(Matched):
@@ -73,22 +73,16 @@ def read_headers(
     children: Children,
 ) -> tuple[str | None, tuple[ast.Property, ...], tuple[ast.ParamDeclaration, ...]]:
     """The query's name (`QUERY name:` or DEFINE), its other properties, its parameters."""
-    name: str | None = None
-    define: list[ast.Property] = []
-    params: list[ast.ParamDeclaration] = []
-    for header in of_type(children, Headers):
-        for entry in header.value:
-            if isinstance(entry, ast.ParamDeclaration):
-                params.append(entry)
-            elif entry.key.lower() != "query_name":
-                define.append(entry)
-            elif name not in (None, entry.value):
-                raise mistake(
-                    "duplicate-clause", f"this query is already named '{name}'", entry.span
-                )
-            else:
-                name = entry.value
-    return name, tuple(define), tuple(params)
+    entries = [entry for header in of_type(children, Headers) for entry in header.value]
+    properties = of_type(entries, ast.Property)
+    names = [entry for entry in properties if entry.key.lower() == "query_name"]
+    name = names[0].value if names else None
+    for other in names:
+        if other.value != name:
+            message = f"this query is already named '{name}'"
+            raise mistake("duplicate-clause", message, other.span)
+    define = tuple(entry for entry in properties if entry.key.lower() != "query_name")
+    return name, define, of_type(entries, ast.ParamDeclaration)
 
 
 # ---- protocols -----------------------------------------------------------------------------------

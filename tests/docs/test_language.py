@@ -12,7 +12,7 @@ from terascope.connectors.packets.fields import ALIASES, ALL_FIELDS, PROTOCOLS
 from terascope.functions.casts import cast_names
 from terascope.functions.registry import Functions, deferred_names
 from terascope.syntax.keywords import ALL, FIELD_PROPERTIES, LITERAL_PREFIXES, TWO_WORDS
-from terascope.syntax.literals import UNITS
+from terascope.syntax.lexical import UNITS
 from terascope.types import type_names
 from tests.docs.answers import bindings, compiled, results, shown_row, shown_value
 from tests.docs.blocks import DOCS, EXAMPLES, ROOT, Block, blocks, code_spans, page, table_rows

@@ -12,7 +12,7 @@ from terascope.execute.grouping.aggregator import Aggregator, group_fields
 from terascope.execute.grouping.pending_tuples import PendingTuples
 from terascope.execute.grouping.selections import Admission
 from terascope.execute.rows.collect import plain
-from terascope.functions.aggregates.folds import AND_INT, MAX_INT, MIN_INT, OR_INT, XOR_INT
+from terascope.functions.aggregates.folding import AND_INT, MAX_INT, MIN_INT, OR_INT, XOR_INT
 from terascope.functions.slots import SUM_INT, SlotKind
 from terascope.kernels.codegen.program import functions, program
 from terascope.kernels.columns.batch import VectorBatch

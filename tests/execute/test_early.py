@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from terascope.execute.rows.early import limits_of, passing_numbers, places_within
-from terascope.functions.aggregates.folds import MAX_FLOAT
+from terascope.functions.aggregates.folding import MAX_FLOAT
 from terascope.functions.registry import Functions
 from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.merge.groups import Block, GroupFields

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.execute.grouping.pending_groups import MERGED_ROWS, PendingGroups
 from terascope.execute.spill import TAKEN_ROWS
-from terascope.functions.aggregates.folds import MAX_INT
+from terascope.functions.aggregates.folding import MAX_INT
 from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.arrays import Rows
 from terascope.kernels.tables.slots import Shape

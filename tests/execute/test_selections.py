@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from terascope.functions.aggregates.folds import MAX_FLOAT
+from terascope.functions.aggregates.folding import MAX_FLOAT
 from terascope.functions.slots import COUNT, SUM_INT
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where
 from tests.execute.tree_plans import (

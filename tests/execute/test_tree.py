@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from terascope.execute import task
 from terascope.execute.grouping import aggregator
 from terascope.execute.grouping.tree import TreeMistake, tree_of
-from terascope.functions.aggregates.folds import (
+from terascope.functions.aggregates.folding import (
     AND_INT,
     MAX_FLOAT,
     MAX_INT,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from terascope.execute.rows.collect import ALWAYS, Sequences
-from terascope.functions.aggregates.folds import (
+from terascope.functions.aggregates.folding import (
     AND_INT,
     MAX_FLOAT,
     MAX_INT,

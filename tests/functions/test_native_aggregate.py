@@ -50,7 +50,7 @@ def aggregate(monkeypatch: pytest.MonkeyPatch) -> AggregateFunction:
     module = ModuleType(FILE.removesuffix(".py").replace("/", "."))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(BLOCK.text, FILE, "exec"), module.__dict__)
-    (found,) = module.__dict__["AGGREGATES"]
+    found = module.__dict__["CappedSum"]()
     assert isinstance(found, AggregateFunction)
     return found
 

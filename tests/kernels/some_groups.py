@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.aggregates.folds import (
+from terascope.functions.aggregates.folding import (
     AND_INT,
     MAX_FLOAT,
     MAX_INT,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.cache.placement import chain_lengths, places
-from terascope.functions.aggregates.folds import (
+from terascope.functions.aggregates.folding import (
     AND_INT,
     MAX_FLOAT,
     MAX_INT,

@@ -10,7 +10,7 @@ import pytest
 from terascope.execute import prepare
 from terascope.execute.prepare import Kernel, compile_all, make, start_workers
 from terascope.files import CACHE_VARIABLE
-from terascope.functions.aggregates.folds import MAX_INT
+from terascope.functions.aggregates.folding import MAX_INT
 from terascope.functions.slots import COUNT
 from terascope.kernels.codegen.generated_modules import cache_folder, load_module
 from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel

@@ -19,7 +19,7 @@ from terascope.diagnostic import OutputError
 from terascope.execute.merge import Merging
 from terascope.execute.results.parts import PartWriter
 from terascope.execute.results.result_files import Format, sorted_table, write_table
-from terascope.functions.aggregates.folds import MIN_FLOAT
+from terascope.functions.aggregates.folding import MIN_FLOAT
 from terascope.functions.base import ValueMistake
 from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.dictionary import dictionary_for

@@ -1,5 +1,5 @@
 """The aggregates of GSQL, one small module per family.
 
-A module declares `AGGREGATES` and, where an aggregate has further names, `SYNONYMS` (further name
--> name). It is registered by being in this folder, and the law tests take it up.
+Every class of a module with a `name` is registered, unless it is `internal`, and the law tests take
+it up. `SYNONYMS` (further name -> name) has the further names of a module's aggregates.
 """

@@ -95,5 +95,4 @@ class CountDups(PlainAggregate):
         return SparkForm(parts, lambda p: p[0] - p[1])
 
 
-AGGREGATES: Final = (CountDistinct(), CountDups())
 SYNONYMS: Final = {"count_dup": "count_dups", "sum_of_dups": "count_dups"}

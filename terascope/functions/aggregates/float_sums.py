@@ -67,6 +67,7 @@ class FloatRange(PlainAggregate):
     """The range that the digits of a group belong to. A group has a row for each."""
 
     name = "float_range"
+    internal = True
     takes = (NUMBER,)
     returns = Type.LLONG
     splits_groups = True
@@ -89,6 +90,7 @@ class FloatSum(PlainAggregate):
     """Merges rows of a range and its digits into the sum they stand for."""
 
     name = "float_sum"
+    internal = True
     arity = 1 + DIGITS
     takes = (INTEGER,) * (1 + DIGITS)
     returns = Type.FLOAT

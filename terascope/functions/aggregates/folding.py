@@ -5,18 +5,25 @@ values make when they are combined two by two. `Collecting` keeps the values the
 a sequence that is never changed in place, a tuple of tuples that get shorter from left to right.
 Adding joins the last runs while the one before is not longer, so n items cost O(n log n) in all and
 a state handed out earlier stays what it was. The order of items is kept.
+
+Aggregates that fold values are MIN and MAX of anything that has an order; OR_AGGR, AND_AGGR and
+XOR_AGGR, bit by bit over integers, or over BOOLs.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from terascope.functions.base import FIRST, AggregateFunction, Decomposition, State, Value, single
-from terascope.functions.signatures import ANYTHING, Want, expect
-from terascope.types import Type
+from terascope.functions.signatures import ANYTHING, CONDITION, Want, expect, known
+from terascope.functions.slots import SlotKind
+from terascope.functions.spark_form import SparkCall, SparkForm
+from terascope.functions.values import larger, smaller
+from terascope.types import INT_MAX, INT_MIN, Type
 
 Runs: TypeAlias = tuple[tuple[Any, ...], ...]
 
@@ -89,3 +96,141 @@ def join(left: Runs, right: Runs) -> Runs:
 
 def items(runs: Runs) -> Iterator[Any]:
     return chain.from_iterable(runs)
+
+
+# ---- folds ---------------------------------------------------------------------------------------
+
+MIN_INT: Final = SlotKind(
+    "min_int",
+    ("if not ({seen}) or {value} < {slot}:", "    {slot} = {value}"),
+    identity=INT_MAX,
+    started=("{slot} = min({slot}, {value})",),
+    numpy="minimum",
+)
+MAX_INT: Final = SlotKind(
+    "max_int",
+    ("if not ({seen}) or {value} > {slot}:", "    {slot} = {value}"),
+    identity=INT_MIN,
+    started=("{slot} = max({slot}, {value})",),
+    numpy="maximum",
+)
+MIN_FLOAT: Final = SlotKind(  # NaN is the largest: it gives way to anything
+    "min_float",
+    ("if not ({seen}) or {value} < {slot} or math.isnan({slot}):", "    {slot} = {value}"),
+    identity=math.nan,
+    numpy="fmin",
+    is_float=True,
+)
+MAX_FLOAT: Final = SlotKind(  # a NaN stays
+    "max_float",
+    ("if not ({seen}) or {value} > {slot} or math.isnan({value}):", "    {slot} = {value}"),
+    identity=-math.inf,
+    numpy="maximum",
+    is_float=True,
+)
+OR_INT: Final = SlotKind("or_int", ("{slot} |= {value}",), numpy="bitwise_or")
+AND_INT: Final = SlotKind(
+    "and_int",
+    ("if {seen}:", "    {slot} &= {value}", "else:", "    {slot} = {value}"),
+    identity=-1,
+    started=("{slot} &= {value}",),
+    numpy="bitwise_and",
+)
+XOR_INT: Final = SlotKind(
+    "xor_int", ("{slot} ^= {value}",), take_back=("{slot} ^= {value}",), numpy="bitwise_xor"
+)
+
+Bits = int
+"""An integer, or a BOOL, whose operators | & ^ give BOOLs again."""
+
+
+class Minimum(Folding):
+    name = "min"
+    takes_held = True
+    doc = "the smallest value"
+    picks_smaller: ClassVar[bool] = True
+    of_integers: ClassVar[SlotKind] = MIN_INT
+    of_floats: ClassVar[SlotKind] = MIN_FLOAT
+
+    def combine(self, left: Value, right: Value) -> Value:
+        return smaller(left, right) if self.picks_smaller else larger(left, right)
+
+    def finish(self, state: Value, *parameters: Value) -> Value:
+        # -0.0 equals 0.0: which of them came first must not be seen.
+        return state + 0.0 if isinstance(state, float) else state
+
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return self.of_floats if args[0] is Type.FLOAT else self.of_integers
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        """Adding 0.0 hides which of -0.0 and 0.0, which are equal, Spark saw first."""
+        F = call.F
+        found = F.min(call.value) if self.picks_smaller else F.max(call.value)
+        is_float = call.type is Type.FLOAT
+        return SparkForm((found,), lambda p: p[0] + F.lit(0.0) if is_float else p[0])
+
+
+class Maximum(Minimum):
+    name = "max"
+    doc = "the largest value"
+    picks_smaller = False
+    of_integers = MAX_INT
+    of_floats = MAX_FLOAT
+
+
+class OrAggregate(Folding):
+    name = "or_aggr"
+    takes = (CONDITION,)
+    doc = "the bits set in any value; for BOOL, whether any is TRUE"
+    kept_in: ClassVar[SlotKind] = OR_INT
+    in_spark: ClassVar[tuple[str, str]] = ("bit_or", "bool_or")
+    """The names of Spark's aggregates over integers and over BOOLs."""
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        return known(super().type_rule(args), Type.INT)
+
+    def combine(self, left: Bits, right: Bits) -> Bits:
+        return left | right
+
+    def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
+        return self.kept_in
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        function = getattr(call.F, self.in_spark[call.type is Type.BOOL])
+        return SparkForm((function(call.value),))
+
+
+class AndAggregate(OrAggregate):
+    name = "and_aggr"
+    doc = "the bits set in every value; for BOOL, whether all are TRUE"
+    kept_in = AND_INT
+    in_spark = ("bit_and", "bool_and")
+
+    def combine(self, left: Bits, right: Bits) -> Bits:
+        return left & right
+
+
+class XorAggregate(OrAggregate):
+    name = "xor_aggr"
+    doc = "the bits set in an odd number of values; for BOOL, whether an odd number is TRUE"
+    kept_in = XOR_INT
+
+    def combine(self, left: Bits, right: Bits) -> Bits:
+        return left ^ right
+
+    def spark(self, call: SparkCall) -> SparkForm | None:
+        F = call.F
+        if call.distinct:
+            return None
+        if call.type is Type.BOOL:
+            return SparkForm((F.bit_xor(call.value.cast("int")),), lambda p: p[0] != F.lit(0))
+        return SparkForm((F.bit_xor(call.value),))
+
+
+SYNONYMS: Final = {
+    "bit_or": "or_aggr",
+    "bit_and": "and_aggr",
+    "bit_xor": "xor_aggr",
+    "bool_or": "or_aggr",
+    "bool_and": "and_aggr",
+}

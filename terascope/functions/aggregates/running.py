@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
@@ -31,7 +31,7 @@ EpochSums: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class RunningIntegers(PlainAggregate):
-    """What sums of integers over epochs share."""
+    """The base of sums of integers over epochs."""
 
     takes = (INTEGER,)
     running = True
@@ -220,13 +220,3 @@ class TimeAverage(PlainAggregate):
     def _with(self, state: Standing, later: Steps) -> Standing:
         steps = later if state.steps is None else state.steps.then(later)
         return replace(state, steps=steps)
-
-
-AGGREGATES: Final = (
-    RunningSum(),
-    RunningSumMax(),
-    RunningArray(),
-    MovingSum(),
-    MovingSumExp(),
-    TimeAverage(),
-)

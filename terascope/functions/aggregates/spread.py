@@ -23,7 +23,7 @@ Moments: TypeAlias = tuple[int, int, int, int, bool]
 
 
 def moments(value: int | float) -> Moments:
-    """Of one value."""
+    """The moments of one value."""
     if isinstance(value, float):
         units, flags = exact(value)
         return 1, units, units * units, flags, True
@@ -41,7 +41,7 @@ def moments_together(left: Moments, right: Moments) -> Moments:
 
 
 class Spread(PlainAggregate):
-    """What the four share; `sample` divides by n - 1 instead of n, `root` takes the square root."""
+    """The base of all four: `sample` divides by n - 1 instead of n, `root` takes the root."""
 
     takes = (NUMBER,)
     returns = Type.FLOAT
@@ -102,12 +102,6 @@ class PopulationDeviation(Spread):
     doc = "standard deviation of a whole population (n)"
 
 
-AGGREGATES: Final = (
-    SampleVariance(),
-    PopulationVariance(),
-    SampleDeviation(),
-    PopulationDeviation(),
-)
 SYNONYMS: Final = {
     "var": "var_samp",
     "variance": "var_samp",

@@ -314,5 +314,4 @@ class AverageOfPositives(Average):
         return None
 
 
-AGGREGATES: Final = (Sum(), Count(), RunningCount(), Average(), AverageOfPositives())
 SYNONYMS: Final = {"average": "avg"}

@@ -1,12 +1,12 @@
 """Functions on IP addresses, of both versions, and address prefixes: cutting an address to one,
-reading one, finding the longest one that matches.
+reading one.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Final
@@ -48,30 +48,6 @@ def parse_subnet(text: str) -> Subnet:
     except ValueError:
         raise ValueMistake(f"'{text}' is not a subnet; write one as '10.0.0.0/8'") from None
     return Subnet(bytes([network.version]) + network.network_address.packed, network.prefixlen)
-
-
-@dataclass(frozen=True)
-class PrefixTable:
-    """Ids by prefix, grouped by version and length, longest first."""
-
-    groups: tuple[tuple[int, int, Mapping[bytes, int]], ...]
-
-    @classmethod
-    def of(cls, ids: Mapping[Subnet, int]) -> PrefixTable:
-        groups: dict[tuple[int, int], dict[bytes, int]] = {}
-        for subnet, number in ids.items():
-            groups.setdefault((subnet.first[0], subnet.length), {})[subnet.first] = number
-        ordered = sorted(groups.items(), reverse=True)
-        return cls(tuple((version, length, ids) for (version, length), ids in ordered))
-
-    def find(self, address: bytes) -> int | None:
-        """The id of the longest prefix that holds the address."""
-        for version, length, ids in self.groups:
-            if version == address[0]:
-                found = ids.get(cut(address, length))
-                if found is not None:
-                    return found
-        return None
 
 
 PRIVATE: Final = tuple(

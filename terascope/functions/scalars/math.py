@@ -63,7 +63,7 @@ def _whole(name: str, doc: str) -> Scalar:
 
 
 def _half_up(value: float) -> int:
-    """To the nearest, halves away from zero, judged on the decimal digits a person sees."""
+    """Rounds to the nearest integer, halves away from zero, by the digits that a person sees."""
     return int(Decimal(repr(value)).to_integral_value(ROUND_HALF_UP))
 
 

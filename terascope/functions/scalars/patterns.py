@@ -40,8 +40,10 @@ POSIX_CLASSES: Final = {
     "xdigit": "0-9a-fA-F",
 }
 
-_REPEAT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
-_CLASS_NAME = re.compile(r"\[:([a-z]+):\]")
+_PIECE: Final = re.compile(
+    r"\\.?|\[:[a-z]+:\]|\[\^?|&&|--|\|\||~~|\{[0-9]+(?:,[0-9]*)?\}|\(\?[P(auL]?|.", re.DOTALL
+)
+"""A part of a pattern: an escape, a POSIX class, the begin of a class, a repetition."""
 
 
 @lru_cache(maxsize=1024)
@@ -64,29 +66,22 @@ def java_pattern(pattern: str) -> str:
 def portable(pattern: str) -> str:
     """The pattern with POSIX classes spelt out; refuses what the two engines read differently."""
     out: list[str] = []
-    at, in_class, class_start = 0, False, 0
-    while at < len(pattern):
-        c = pattern[at]
-        if c == "\\":
-            out.append(_escape(pattern, pattern[at : at + 2], in_class))
-            at += 2
-            continue
-        if in_class:
-            in_class = c != "]" or at == class_start
-            at = _copy_member(pattern, at, class_start, out)
-            continue
-        if c == "[":
-            in_class = True
-            out.append("[^" if pattern[at + 1 : at + 2] == "^" else "[")
-            at += len(out[-1])
-            class_start = at
-            continue
-        if c == "{" and not _REPEAT.match(pattern, at):
+    in_class = is_first = False
+    for piece in _PIECE.findall(pattern):
+        opens = False
+        if piece[0] == "\\":
+            out.append(_escape(pattern, piece, in_class))
+        elif in_class:
+            out.append(_member(pattern, piece, is_first))
+            in_class = piece != "]"
+        elif piece == "{":
             raise _refused(pattern, "{", r"\{")
-        if pattern.startswith("(?", at) and pattern[at + 2 : at + 3] in tuple("P(auL"):
-            raise _refused(pattern, pattern[at : at + 3], "a plain group ( )")
-        out.append(c)
-        at += 1
+        elif piece.startswith("(?") and len(piece) == 3:
+            raise _refused(pattern, piece, "a plain group ( )")
+        else:
+            out.append(piece)
+            in_class = opens = piece in ("[", "[^")
+        is_first = opens
     return "".join(out)
 
 
@@ -101,21 +96,17 @@ def _escape(pattern: str, escape: str, in_class: bool) -> str:
     return r"\x08" if in_class and escape == r"\b" else escape
 
 
-def _copy_member(pattern: str, at: int, start: int, out: list[str]) -> int:
-    """Copy one member of a character class, or its end; the position behind it."""
-    c = pattern[at]
-    if c == "[":
-        name = _CLASS_NAME.match(pattern, at)
-        if name is None or name.group(1) not in POSIX_CLASSES:
+def _member(pattern: str, piece: str, is_first: bool) -> str:
+    """A member of a character class, or its end."""
+    if piece[0] == "[":
+        if piece[2:-2] not in POSIX_CLASSES:
             raise _refused(pattern, "[ inside [ ]", r"\[")
-        out.append(POSIX_CLASSES[name.group(1)])
-        return name.end()
-    if c == "]" and at == start:
+        return POSIX_CLASSES[piece[2:-2]]
+    if piece == "]" and is_first:
         raise _refused(pattern, "] first inside [ ]", r"\]")
-    if pattern[at : at + 2] in ("&&", "--", "||", "~~"):
-        raise _refused(pattern, f"{pattern[at : at + 2]} inside [ ]", "the character once")
-    out.append(c)
-    return at + 1
+    if piece in ("&&", "--", "||", "~~"):
+        raise _refused(pattern, f"{piece} inside [ ]", "the character once")
+    return piece
 
 
 def _refused(pattern: str, part: str, instead: str) -> ValueMistake:

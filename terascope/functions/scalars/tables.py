@@ -11,7 +11,7 @@ from pathlib import Path
 
 from terascope.functions.base import ValueMistake
 from terascope.functions.casts import parse_integer
-from terascope.functions.scalars.addresses import PrefixTable, Subnet, parse_subnet
+from terascope.functions.scalars.addresses import cut, parse_subnet
 from terascope.functions.signatures import ADDRESS, INTEGER, TEXT, builtin, parses
 from terascope.functions.values import Text, as_text
 from terascope.types import Type
@@ -42,16 +42,17 @@ def _integer(place: str, text: str) -> int:
 
 
 @lru_cache(maxsize=64)
-def load_prefixes(file: str) -> PrefixTable:
-    """The table of a file of `prefix|id` lines."""
-    ids: dict[Subnet, int] = {}
+def load_prefixes(file: str) -> Mapping[tuple[int, int], Mapping[bytes, int]]:
+    """The ids of a file of `prefix|id` lines, by version and length of prefixes, longest first."""
+    ids: dict[tuple[int, int], dict[bytes, int]] = {}
     for place, key, value in _entries(file):
         try:
             subnet = parse_subnet(key)
         except ValueMistake as mistake:
             raise ValueMistake(f"{place}: {mistake}") from None
-        ids[subnet] = _integer(place, value)
-    return PrefixTable.of(ids)
+        group = ids.setdefault((subnet.first[0], subnet.length), {})
+        group[subnet.first] = _integer(place, value)
+    return dict(sorted(ids.items(), reverse=True))
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +67,10 @@ def load_names(file: str) -> Mapping[int, str]:
 )  # fmt: skip
 def getlpmid(address: bytes, file: Text) -> int | None:
     """getlpmid(ip, 'file'): the id of the longest prefix in the file over it, or NULL."""
-    return load_prefixes(as_text(file)).find(address)
+    for (version, length), ids in load_prefixes(as_text(file)).items():
+        if version == address[0] and (found := ids.get(cut(address, length))) is not None:
+            return found
+    return None
 
 
 @builtin(

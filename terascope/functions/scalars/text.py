@@ -62,7 +62,7 @@ def str_compare(left: Text, right: Text) -> bool:
 
 
 def _spark_text_at(call: SparkArguments) -> SparkColumn | None:
-    """For a constant place and part."""
+    """The native form exists for a constant place and part only."""
     offset, part, value = call.operands
     if not (offset.constant and part.constant and part.value) or offset.value is None:
         return None
@@ -86,7 +86,7 @@ def str_match_offset(offset: int, part: Text, value: Text) -> bool:
 
 
 def _spark_byte_at(call: SparkArguments) -> SparkColumn | None:
-    """For a constant place and byte."""
+    """The native form exists for a constant place and byte only."""
     offset, byte, value = call.operands
     if not (offset.constant and byte.constant) or None in (offset.value, byte.value):
         return None
