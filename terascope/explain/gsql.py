@@ -50,7 +50,6 @@ from terascope.plan.rel import (
     WindowSpec,
     walk,
 )
-from terascope.plan.show import is_hidden
 from terascope.syntax import ast
 from terascope.syntax.printer import print_statement
 from terascope.types import BIAS, Type
@@ -278,6 +277,10 @@ def from_item(rel: Rel, alias: str | None, window: ast.Window | None = None) -> 
             return ast.StreamRef(name, alias=alias, window=window)
         case _:
             return ast.SubqueryRef(query_of(rel), alias, window)
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith("#")
 
 
 def unqualified(name: str) -> str:
