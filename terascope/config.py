@@ -96,7 +96,7 @@ class Config(BaseSettings):
     strict: bool = False
     """Whether malformed tuples are an error."""
     low: Literal["native", "catalyst", "auto"] = "auto"
-    """What runs the low level: compiled kernels in the reading tasks, or Spark's operators."""
+    """The engine of the low level: compiled kernels in the reading tasks, or Spark's operators."""
     memory_bytes: int = Field(default_factory=task_memory, ge=1 << 20)
     """The memory of a task: pending tuples, groups, dictionaries, parts being written. Groups that
     do not fit are spilled to disk. By default a share of the machine's memory."""

@@ -68,13 +68,11 @@ class ResultTable:
     head: pa.Table
     total: int
     """The number of all rows."""
-    width: int = ANY_WIDTH
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = cells(self.head)
         names = [f.name for f in self.fields]
-        width = min(self.width or ANY_WIDTH, options.max_width)
-        fitting = fitting_columns(names, columns, width)
+        fitting = fitting_columns(names, columns, options.max_width)
         left_out = len(names) - fitting
         below = footer(self.head.num_rows, self.total)
         if left_out:

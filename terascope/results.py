@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -203,7 +204,7 @@ class Result:
         return f"<result {self.name}: {columns}>"
 
 
-class Results(Mapping[str, Result]):
+class Results(Mapping[str, Result], AbstractContextManager["Results"]):
     """The answers of a query set, by query. Close it (or its session) after use."""
 
     def __init__(
@@ -327,9 +328,6 @@ class Results(Mapping[str, Result]):
                     _ = result._here  # kept before its files are removed
             self._folder()
         self._job.close()
-
-    def __enter__(self) -> Results:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

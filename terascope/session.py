@@ -20,6 +20,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -29,6 +30,7 @@ from terascope.analysis.costs import read_measured
 from terascope.config import DEFAULT_MASTER, Config, load_config
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Diagnostic, OutputError, Source, SourceError, SparkLost
+from terascope.explain import Format, Stage, as_svg, explain, picture
 from terascope.functions.base import AggregateFunction, Scalar
 from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
@@ -43,7 +45,6 @@ from terascope.results import Results
 if TYPE_CHECKING:
     from terascope.execute.low_level import Progress
     from terascope.execute.results.job_result import JobResult
-    from terascope.explain import Format, Stage
     from terascope.operate.subscription import Callback
     from terascope.physical.delivery import PartFormat
     from terascope.physical.job import Job
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 PARTS: Final = ".parts"
 
 
-class Session:
+class Session(AbstractContextManager["Session"]):
     """Sources, functions and settings that query sets are bound to, and the Spark that runs them.
 
     A SparkSession that is given stays open; one that was started here is stopped by `close`.
@@ -344,9 +345,6 @@ class Session:
             self._spark.stop()
         self._spark = None
 
-    def __enter__(self) -> Session:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -399,8 +397,6 @@ class QuerySet:
         self, stage: Stage = "optimized", format: Format = "text", verbose: bool = False
     ) -> str:
         """The set at a stage: ast, plan, optimized or job; as text, json, dot or html."""
-        from terascope.explain import explain
-
         return explain(self.compiled, stage, format, verbose)
 
     def run(
@@ -523,8 +519,6 @@ class QuerySet:
         )
 
     def _repr_html_(self) -> str:
-        from terascope.explain import as_svg, picture
-
         return f'<div style="overflow:auto">{as_svg(picture(self.compiled))}</div>'
 
     def __repr__(self) -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from terascope.cli.command import argument, flag, misuse, read_flag, tell_diagnostic
+from terascope.diagnostic import Source, SourceError, render_one
 
 if TYPE_CHECKING:
-    from terascope.diagnostic import Source
     from terascope.session import QuerySet, Session
 
 FILES: Final = argument("The query set, in one file or several; - is stdin.", "FILE.gsql...")
@@ -23,7 +23,7 @@ FILES: Final = argument("The query set, in one file or several; - is stdin.", "F
 
 @dataclass(frozen=True)
 class Binding:
-    """What a query set is bound to: a flag wins over the configuration file."""
+    """The sources and settings of a query set: a flag wins over the configuration file."""
 
     PANEL: ClassVar = "Binding"
     source: list[str] | None = flag(
@@ -74,9 +74,8 @@ class Binding:
         return Session(config=merged)
 
     def interfaces(self) -> dict[str, str]:
-        """By name: the kind and location of each --source."""
+        """The kind and location of each --source, by its name."""
         from terascope.connectors.registry import parse_interface
-        from terascope.diagnostic import SourceError
 
         found: dict[str, str] = {}
         for text in self.source or ():
@@ -135,7 +134,6 @@ def read_set(file: Path) -> Source:
     Raises:
         SourceError: it cannot be read.
     """
-    from terascope.diagnostic import Source, SourceError
     from terascope.pipeline import read_source
 
     if str(file) != "-":
@@ -148,7 +146,6 @@ def read_set(file: Path) -> Source:
 
 def loaded(session: Session, files: list[Path]) -> QuerySet:
     """The query set of one file or several; its warnings are printed."""
-    from terascope.diagnostic import Source, render_one
     from terascope.session import QuerySet
 
     queries = QuerySet(session, Source.joined([read_set(file) for file in files]))

@@ -22,6 +22,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from terascope.diagnostic import QueryError, render_one
+
 INTERRUPTED: Final = 130
 
 
@@ -112,7 +114,7 @@ def misuse(flag: str | None, why: str) -> typer.BadParameter:
 
 @contextmanager
 def read_flag(flag: str | None, mistakes: type[Exception] = ValueError) -> Iterator[None]:
-    """What is wrong with the value of a flag is a mistake of usage."""
+    """Turn an exception about the value of a flag into a mistake of usage."""
     try:
         yield
     except mistakes as mistake:
@@ -153,14 +155,12 @@ def unlogged() -> Iterator[None]:
 
 
 def errors() -> Console:
-    """Where mistakes go; long lines are the terminal's to break."""
+    """The console for mistakes; the terminal breaks long lines."""
     return Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def tell(mistake: Exception) -> None:
     """A mistake for a person to read."""
-    from terascope.diagnostic import QueryError, render_one
-
     if isinstance(mistake, QueryError):
         for diagnostic in mistake.diagnostics:
             tell_diagnostic(render_one(diagnostic, mistake.source), diagnostic.severity)

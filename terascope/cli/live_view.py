@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from terascope.cli.status_view import StatusView, first_line, stall_text
+from terascope.cli.status_view import StatusView, first_line
+from terascope.operate.notices import stall_text
 from terascope.operate.status import Status
 from terascope.units import readable_bytes, readable_count, readable_seconds
 

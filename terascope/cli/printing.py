@@ -42,7 +42,7 @@ TYPES = {
     pa.uint64(): Type.INT,
     pa.float64(): Type.FLOAT,
 }
-"""Of columns in readable form; an address is text there."""
+"""The types of columns in readable form; an address is text there."""
 
 
 def computed_tables(results: Results, rows: int, tell: Told) -> Show:

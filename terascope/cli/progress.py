@@ -23,7 +23,7 @@ from terascope.cli.command import errors
 Told = Callable[[str, int, int], None]
 Counted = Callable[[int, int], None]
 Tasks = Callable[[], tuple[int, int] | None]
-"""How many of Spark's tasks are done, and how many there are; None when nothing runs."""
+"""Returns the number of done and of all tasks of Spark; None when no task runs."""
 
 
 class Counts(ProgressColumn):
@@ -93,7 +93,6 @@ def bar(console: Console, unit: str) -> Progress:
 def watching(shown: Progress, tasks: Tasks | None) -> Iterator[Told]:
     """One line for the phase; Spark's own count of tasks while it is at work."""
     task = shown.add_task("starting", total=None)
-    lock = threading.Lock()
     done = threading.Event()
 
     def count(finished: int, total: int) -> None:
@@ -102,16 +101,14 @@ def watching(shown: Progress, tasks: Tasks | None) -> Iterator[Told]:
             shown.update(task, completed=finished, total=total)
 
     def tell(phase: str, finished: int, total: int) -> None:
-        with lock:
-            shown.update(task, description=phase)
-            count(finished, total)
+        shown.update(task, description=phase)
+        count(finished, total)
 
     def watch() -> None:
         while not done.wait(LOOK):
             found = tasks() if tasks is not None else None
             if found is not None:
-                with lock:
-                    count(*found)
+                count(*found)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -13,6 +13,9 @@ from rich.text import Text
 
 from terascope.cli.binding import FILES, Binding, loaded, read_set
 from terascope.cli.command import argument, errors, flag, misuse, switch, tell
+from terascope.cli.traffic import count_of
+from terascope.diagnostic import QueryError
+from terascope.units import plural
 
 Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
@@ -32,7 +35,6 @@ def check(binding: Binding, files: list[Path] = FILES) -> None:
     """
     from terascope.display import stdout_console
     from terascope.explain import picture
-    from terascope.units import plural
 
     queries = loaded(binding.session(), files)
     queries.check()
@@ -61,7 +63,6 @@ def fmt(
         terascope fmt --write queries/*.gsql
         terascope fmt --check queries/*.gsql
     """
-    from terascope.diagnostic import QueryError
     from terascope.syntax.format import format_source
 
     if write and check:
@@ -165,7 +166,6 @@ def stats(
         terascope stats flows.gsql --source pcap:trace.pcap --json | jq '.sources[].keys'
     """
     from terascope.cli.stats_view import document, stats_view
-    from terascope.cli.traffic import count_of
     from terascope.display import stdout_console
     from terascope.physical.statistics.sampling import SampleLimits, sample_source
 

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 import typer
 from rich.text import Text
 
+from terascope import units
 from terascope.cli.binding import FILES, Binding, loaded
 from terascope.cli.command import errors, flag, misuse, read_flag, switch, tell_line
+from terascope.diagnostic import SourceError
+from terascope.units import plural, readable_bytes
 
 if TYPE_CHECKING:
     from terascope.cli.printing import TextFormat
@@ -31,7 +34,7 @@ Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "parquet"]
 
 @dataclass(frozen=True)
 class ResultFlags:
-    """Where rows go, and in which form."""
+    """The destination and the form of rows."""
 
     PANEL: ClassVar = "Results"
     output: Path | None = flag(
@@ -83,7 +86,7 @@ class ResultFlags:
 
 @dataclass(frozen=True)
 class StreamFlags:
-    """How a set runs as a stream."""
+    """The settings of a set that runs as a stream."""
 
     PANEL: ClassVar = "Streams"
     stream: bool = switch(
@@ -137,15 +140,13 @@ class StreamFlags:
 
     def settings(self) -> dict[str, object]:
         """The settings that flags give, by the names of the configuration; None: not given."""
-        from terascope.units import seconds, seconds_or_never, seconds_or_off, size
-
         readers: dict[str, Callable[[object], object]] = {
-            "heartbeat": seconds_or_off,
-            "skew": seconds,
-            "trigger": seconds,
-            "batch_bytes": size,
-            "replay_limit": seconds_or_never,
-            "liveness": seconds_or_never,
+            "heartbeat": units.seconds_or_off,
+            "skew": units.seconds,
+            "trigger": units.seconds,
+            "batch_bytes": units.size,
+            "replay_limit": units.seconds_or_never,
+            "liveness": units.seconds_or_never,
         }
         found: dict[str, object] = {
             name: getattr(self, name) or None for name in ("speed", "until_idle", "late", "replay")
@@ -159,7 +160,6 @@ class StreamFlags:
     def check(self) -> None:
         """Without --stream the other flags mean nothing; with it --speed must be a speed."""
         from terascope.connectors.live.settings import Speed
-        from terascope.diagnostic import SourceError
 
         if self.stream:
             with read_flag("--speed", SourceError):
@@ -274,7 +274,6 @@ def run_set(session: Session, queries: QuerySet, flags: ResultFlags, quiet: bool
 def tell_written(results: Results, flags: ResultFlags) -> None:
     """Say which file or folder has the rows of each query."""
     from terascope.output import file_name
-    from terascope.units import plural
 
     assert flags.output is not None
     suffix = "" if flags.parts else flags.format or "csv"
@@ -283,7 +282,7 @@ def tell_written(results: Results, flags: ResultFlags) -> None:
 
 
 def running_tasks(session: Session) -> tuple[int, int] | None:
-    """How far Spark is, once it runs."""
+    """The progress of Spark, once it runs."""
     if not session.has_spark:
         return None
     from terascope.spark.session import tasks
@@ -293,8 +292,6 @@ def running_tasks(session: Session) -> tuple[int, int] | None:
 
 def summary(queries: QuerySet, results: Results, seconds: float) -> str:
     """The last line: what was read and how long it took."""
-    from terascope.units import plural, readable_bytes
-
     total = results.total
     names = ", ".join(results.reports) or "nothing"
     chosen = "" if results.choice is None else f" ({results.choice})"

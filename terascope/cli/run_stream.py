@@ -14,30 +14,28 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from rich.console import Console
 
 from terascope.cli.command import INTERRUPTED, errors, tell_line
 from terascope.cli.live_view import LiveView, stderr_console
-from terascope.cli.printing import RowPrinter
+from terascope.cli.printing import RowPrinter, RowsFormat
 from terascope.cli.progress import phases
+from terascope.cli.run import ResultFlags, StreamFlags
 from terascope.operate.notices import late_text, malformed_text
 from terascope.operate.server import HOST, StatusServer
+from terascope.operate.status import Status
+from terascope.operate.subscription import Callback
+from terascope.physical.stream.plan import StreamPlan
+from terascope.running import RunningSet, StreamFormat
+from terascope.session import QuerySet, Session
 from terascope.streaming.state.runs import announced
+from terascope.streams import check_files, planned_stream, run_of
 from terascope.units import plural, readable_seconds
-
-if TYPE_CHECKING:
-    from terascope.cli.printing import RowsFormat
-    from terascope.cli.run import ResultFlags, StreamFlags
-    from terascope.operate.status import Status
-    from terascope.operate.subscription import Callback
-    from terascope.physical.stream.plan import StreamPlan
-    from terascope.running import RunningSet, StreamFormat
-    from terascope.session import QuerySet, Session
 
 BETWEEN_LOOKS: Final = 1.0
 
@@ -48,9 +46,7 @@ def stream_set(
     """The command without its binding: everything is checked before Spark starts. Rows for the
     screen are kept in Parquet, which loses nothing, until they are shown.
     """
-    from terascope.streams import check_files, planned_stream, run_of
-
-    format = cast("StreamFormat", "parquet" if to.output is None else to.format or "csv")
+    format = cast(StreamFormat, "parquet" if to.output is None else to.format or "csv")
     plan = planned_stream(queries.compiled)
     check_files(plan, flags.speed)
     try:
@@ -117,7 +113,7 @@ def watched(
 
 @contextmanager
 def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]:
-    """The checkpoint; one that nobody asked for is gone afterwards."""
+    """The checkpoint; a temporary one is removed afterwards."""
     kept = kept_checkpoint(given, output)
     if kept is not None:
         yield kept
@@ -131,7 +127,7 @@ def checkpoint_folder(given: Path | None, output: Path | None) -> Iterator[Path]
 
 
 def interrupted_text(given: Path | None, output: Path | None) -> str:
-    """What is left of a run that was ended at once."""
+    """The text about the remains of a run that was ended at once."""
     checkpoint = kept_checkpoint(given, output)
     if checkpoint is None:
         return "interrupted; nothing is kept, for there is no --checkpoint"
@@ -148,13 +144,13 @@ def kept_checkpoint(given: Path | None, output: Path | None) -> Path | None:
 def console_rows(plan: StreamPlan, to: ResultFlags) -> Callback:
     """A callback of the run that prints rows: each row comes after it is durable."""
     fields = {output.name: output.fields for output in plan.outputs}
-    format = cast("RowsFormat", to.format or "table")
+    format = cast(RowsFormat, to.format or "table")
     printer = RowPrinter(format, len(fields) > 1 or format == "ndjson", to.rows)
     return lambda query, batch, rows: printer.show(query, batch, fields[query], rows)
 
 
 def console_of(to: ResultFlags) -> Console:
-    """Where the live view goes: tables that stand still only where nothing else is written."""
+    """The console of the live view: tables stand still only if nothing else is written there."""
     console = stderr_console()
     if to.output is None and to.format not in (None, "table") and sys.stdout.isatty():
         return Console(stderr=True, force_terminal=False, highlight=False, markup=False)
@@ -164,7 +160,7 @@ def console_of(to: ResultFlags) -> Console:
 def tell_end(
     running: RunningSet, last: Status, checkpoint: Path, flags: StreamFlags, to: ResultFlags
 ) -> None:
-    """What there is, and how to go on."""
+    """Print the results of the run, and how to resume it."""
     if to.output is not None:
         for query in last.queries:
             errors().print(f"{running.folder(query.name)}: {plural(query.rows, 'row')}")
@@ -195,7 +191,7 @@ class AtOnce(KeyboardInterrupt):
     """Ctrl-C for the second time."""
 
 
-class Stopping:
+class Stopping(AbstractContextManager["Stopping"]):
     """Ctrl-C and SIGTERM. Use it in a `with`, and install it when Spark runs."""
 
     def __init__(self) -> None:
@@ -217,16 +213,13 @@ class Stopping:
         self._awake.set()
 
     def wake(self) -> None:
-        """There is something new to look at."""
+        """End the present sleep: there is a new status."""
         self._awake.set()
 
     def sleep(self, seconds: float) -> None:
-        """So long, or until there is."""
+        """Wait for this time, or until `wake` is called."""
         self._awake.wait(seconds)
         self._awake.clear()
-
-    def __enter__(self) -> Stopping:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

@@ -11,6 +11,7 @@ import typer
 
 from terascope.cli.binding import pairs
 from terascope.cli.command import CHECKPOINT, argument, flag, misuse, switch
+from terascope.diagnostic import StreamError
 
 if TYPE_CHECKING:
     from terascope.functions.base import Value
@@ -90,7 +91,6 @@ def why(
         terascope why talkers --checkpoint state
     """
     from terascope.cli.status_view import tell_why
-    from terascope.diagnostic import StreamError
     from terascope.display import stdout_console
     from terascope.operate.server import fetch_status
     from terascope.streaming.state.runs import find_run
@@ -182,7 +182,6 @@ def check_value(run: Run, name: str, value: str) -> Callable[[str | None], bool]
     Raises:
         StreamError: there is no such parameter, or the value is not of its type.
     """
-    from terascope.diagnostic import StreamError
     from terascope.functions.casts import cast_value
     from terascope.types import Type
 
@@ -201,30 +200,22 @@ def check_value(run: Run, name: str, value: str) -> Callable[[str | None], bool]
     return lambda text: text is not None and read(text) == wanted
 
 
-def wait_until(
-    run: Run,
-    name: str,
-    is_it: Callable[[str | None], bool],
-    timeout: float,
-    clock: Callable[[], float] = time.monotonic,
-    wait: Callable[[float], None] = time.sleep,
-) -> Status:
+def wait_until(run: Run, name: str, is_it: Callable[[str | None], bool], timeout: float) -> Status:
     """The first status that has the value.
 
     Raises:
         StreamError: the run is gone, or has not taken it in time.
     """
-    from terascope.diagnostic import StreamError
     from terascope.operate.server import fetch_status
 
-    until = clock() + timeout
+    until = time.monotonic() + timeout
     while True:
         status = fetch_status(run)
         if is_it(status.parameters.get(name)):
             return status
-        if clock() >= until:
+        if time.monotonic() >= until:
             raise StreamError(
                 f"{run.set_name} has not taken {name} within {timeout:g} s; it is"
                 f" {status.run.state}, and takes it with its next batch: see terascope status"
             )
-        wait(BETWEEN_LOOKS)
+        time.sleep(BETWEEN_LOOKS)

@@ -19,11 +19,11 @@ from terascope.plan.show import show_expr
 from terascope.units import UNKNOWN, readable_count, readable_seconds
 
 Document: TypeAlias = dict[str, Any]
-"""As JSON has it."""
+"""A JSON object."""
 
 
 def document(name: str, sample: SourceSample) -> Document:
-    """What is known of a source."""
+    """The statistics of a source."""
     plan = sample.plan
     return {
         "source": name,

@@ -123,7 +123,7 @@ QUERY_COLUMNS: tuple[StatusColumn[QueryStatus], ...] = (
 
 
 def run_line(run: RunStatus) -> Text:
-    """What runs, for how long, and whether it is well."""
+    """The name of the set, its state and its age."""
     parts = [(run.set_name, "bold"), (run.state, STATE_STYLES.get(run.state, "yellow"))]
     line = Text("  ", no_wrap=True, overflow="ellipsis").join(
         Text(text, style=style) for text, style in parts
@@ -137,7 +137,7 @@ def run_line(run: RunStatus) -> Text:
 
 
 def second_line(status: Status) -> Text:
-    """What it takes of the machine."""
+    """The disk space and the memory of the run."""
     run, store = status.run, status.store
     segments = plural(store.segments, "segment")
     memory = readable_bytes(run.driver_memory_bytes)
@@ -173,10 +173,10 @@ def window_lines(status: Status) -> list[Text]:
     lines = []
     for one in (family for family in status.windows if len(family.queries) > 1):
         keys = f" by {', '.join(one.keys)}" if one.keys else ""
-        number = len(one.clusters)
+        clusters = plural(len(one.clusters), "cluster")
         age = readable_seconds(max(0.0, status.run.updated - one.since))
-        line = f"windows on {one.on}{keys}: {len(one.queries):,} queries in {number:,}"
-        line += f" cluster{'' if number == 1 else 's'} of slices, planned {age} ago for"
+        line = f"windows on {one.on}{keys}: {len(one.queries):,} queries in {clusters}"
+        line += f" of slices, planned {age} ago for"
         line += f" {one.rate:,.0f} tuples a second ({'measured' if one.measured else 'assumed'})"
         if one.rate_now is not None:
             line += f"; now {one.rate_now:,.0f}"
@@ -187,9 +187,9 @@ def window_lines(status: Status) -> list[Text]:
 
 
 def alarm_lines(status: Status) -> list[Text]:
-    """What somebody should see to."""
+    """Problems that need attention."""
     failed = status.run.last_error if status.run.state != "running" else None
-    stalls = [stall_text(s) for s in status.sources if s.stalled is not None]
+    stalls = [notices.stall_text(s) for s in status.sources if s.stalled is not None]
     unusable = [(s, *file) for s in status.sources for file in s.unusable_files.items()]
     files = [f"{s.name}: '{path}': {why}" for s, path, why in unusable]
     return [
@@ -199,15 +199,8 @@ def alarm_lines(status: Status) -> list[Text]:
     ]
 
 
-def stall_text(source: SourceStatus) -> str:
-    """Why a source gives nothing, and what that means for the others."""
-    if source.away:
-        return f"{source.name} cannot be read: {source.stalled}; {notices.waiting_text(source)}"
-    return f"{source.name} is stalled: {source.stalled}"
-
-
 def note_lines(status: Status) -> list[Text]:
-    """What somebody should know, and need not see to."""
+    """Facts worth knowing that need no attention."""
     notes = [cause.what for cause in slow_callback(status)]
     notes += [f"{s.name} {notices.replay_text(s)}" for s in status.sources if s.replay]
     notes += [
@@ -237,7 +230,7 @@ def first_line(text: str) -> str:
 
 
 def operator_table(operators: Sequence[OperatorStatus]) -> Table:
-    """What physical operators did; figures that are zero are left blank."""
+    """The figures of physical operators; those that are zero are left blank."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("operator")
     for word in ("in", "out", "probes", "evicted", "exchanged", "spilled", "time"):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 import typer
 
 from terascope.cli.command import QUIET, argument, flag, keyword, misuse, read_flag
+from terascope.diagnostic import OutputError
 from terascope.traffic.profile import (
     EXTENT,
     SCENARIOS,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScenarioFlags:
-    """What happens on top of the quiet traffic."""
+    """The events on top of the quiet traffic."""
 
     PANEL: ClassVar = "Scenarios"
     scenario: list[str] | None = flag(
@@ -51,7 +52,7 @@ class ScenarioFlags:
     intensity: float | None = flag("Packets it adds, as a multiple of the quiet rate.")
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        """What each --scenario says; the plain flags are the defaults of all scenarios."""
+        """A scenario for each --scenario; the plain flags are the defaults of all scenarios."""
         common = {name: getattr(self, word) for word, name in WORDS_OF_SCENARIO.items()}
         if not self.scenario and any(value is not None for value in common.values()):
             raise misuse(
@@ -177,7 +178,7 @@ def write_traffic(output: Path, profile: Profile | FlowProfile, quiet: bool) -> 
     if isinstance(profile, Profile):
         if not is_parquet and not re.search(r"\.(pcap|cap)(\.gz)?$", output.name):
             raise misuse("FILE", f"'{output}' ends neither in .pcap, .pcap.gz nor .parquet")
-        make = partial(generate, profile, output, "parquet" if is_parquet else "pcap")
+        make = partial(generate, profile, output)
         expected, what, unit = profile.expected_packets, "packets", "packets"
     else:
         if not is_parquet:
@@ -204,8 +205,6 @@ def check_writable(output: Path) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    from terascope.diagnostic import OutputError
-
     if output.is_dir():
         raise OutputError(f"cannot write '{output}': it is a directory")
     if not output.absolute().parent.is_dir():

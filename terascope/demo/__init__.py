@@ -52,7 +52,7 @@ SHOWN: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class Attack:
-    """What the tables say: who was flooded, from when to when (seconds since 1970), how hard."""
+    """An attack found in the tables: the flooded host, its time in seconds since 1970, its SYNs."""
 
     host: str
     began: int
@@ -155,7 +155,7 @@ def show_tables(results: Results, console: Console) -> None:
     for name, rows in SHOWN.items():
         result = results[name]
         head, count = result.head(rows), result.row_count
-        console.print(ResultTable(name, result.fields, head, count, console.width))
+        console.print(ResultTable(name, result.fields, head, count))
         console.print()
     total = results.total
     console.print(

@@ -56,7 +56,7 @@ def explain_run(
     compiled: Compiled, ran: tuple[Job, SplitPlan], measures: Measures, format: Format = "text"
 ) -> str:
     """The job of a run, with what its operators did."""
-    return FORMATS[format](picture_of_job(compiled, compiled.source.title, ran, measures))
+    return FORMATS[format](picture_of_job(compiled, ran, measures))
 
 
 def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = False) -> Picture:
@@ -73,6 +73,6 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
         case "split":
             return picture_of_split(compiled.split(), title)
         case "job":
-            return picture_of_job(compiled, title)
+            return picture_of_job(compiled)
         case "stream":
-            return picture_of_stream(compiled, title)
+            return picture_of_stream(compiled)

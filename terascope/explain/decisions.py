@@ -1,4 +1,4 @@
-"""What was decided about sharing, in words: slices (paper 0, section 4) and trees (paper 4).
+"""The decisions about sharing, in words: slices (paper 0, section 4) and trees (paper 4).
 
 In: the slicing of a set, the decisions about its aggregate trees, and what a sample could gain.
 Out: for each family of windows and each tree what it costs, what the alternatives cost, and the
@@ -81,7 +81,7 @@ def why_apart(shared: WindowClusters) -> str:
 
 
 def microseconds(cost: float | None, second: int) -> str:
-    """Of nanoseconds for each unit of time."""
+    """A cost in nanoseconds for each unit of time, as microseconds a second."""
     return "impossible" if cost is None else f"{cost * second / 1000:,.1f} us"
 
 
@@ -110,23 +110,14 @@ def tree_lines(one: TreeDecision) -> Iterator[str]:
 
 def shown(tree: Tree) -> Iterator[str]:
     """Inner nodes and what is made of them; the queries that take tuples are only counted."""
-
-    def lines(place: int, depth: int) -> Iterator[str]:
-        node = tree.nodes[place]
-        keys = ", ".join(sorted(node.attributes))
-        kind = "query" if node.is_query else f"inner, {node.buckets:,.0f} groups"
-        yield f"{'  ' * depth}{keys} ({kind})"
-        for child in tree.children(place):
-            yield from lines(child, depth + 1)
-
-    alone = 0
-    for place in tree.children(None):
-        if tree.children(place):
-            yield from lines(place, 0)
-        else:
-            alone += 1
+    alone = [place for place in tree.children(None) if not tree.children(place)]
+    for place, depth in tree.nested():
+        if place not in alone:
+            node = tree.nodes[place]
+            kind = "query" if node.is_query else f"inner, {node.buckets:,.0f} groups"
+            yield f"{'  ' * depth}{', '.join(sorted(node.attributes))} ({kind})"
     if alone:
-        yield f"{alone} of tuples themselves"
+        yield f"{len(alone)} of tuples themselves"
 
 
 def prospect_notes(prospect: Prospect | None) -> Iterator[str]:

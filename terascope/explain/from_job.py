@@ -50,12 +50,12 @@ from terascope.units import plural, readable_bytes
 UNBOUND = "no source is bound, so that files and partitions are not known; add --source"
 PROTOCOL_OF_BIT = {bit: name for name, bit in LAYER_BITS.items()}
 ANY = "any"
-"""What an interface is called that no query names and nobody bound."""
+"""The name of an interface that no query names and that is not bound."""
 
 
 @dataclass(frozen=True)
 class NoFiles(Interface):
-    """An interface that a query names and nobody has bound."""
+    """An interface that a query names and that is not bound."""
 
     def splits(self, target_bytes: int, edge: Edge | None = None) -> list[Split]:
         return []
@@ -67,11 +67,10 @@ class NoFiles(Interface):
 
 def picture_of_job(
     compiled: Compiled,
-    title: str,
     ran: tuple[Job, SplitPlan] | None = None,
     measures: Measures | None = None,
 ) -> Picture:
-    """What is read, kept and delivered. `ran`: what was run, and `measures` what it did.
+    """The reads, the kept streams and the outputs. `ran`: the job of a run, with its `measures`.
 
     Raises:
         SourceError: a bound source is missing or unreadable.
@@ -89,14 +88,11 @@ def picture_of_job(
         split = split_plan(plan, host_of(config), costs_of(config))
         notes = (UNBOUND,)
     known = orders_with_windows(job, split.plan)
+    sources = [read_box(read) for read in job.reads]
     return Picture(
         "job",
-        title,
-        (
-            *(read_box(read) for read in job.reads),
-            *low_boxes(job, known),
-            *stream_boxes(job, split, known),
-        ),
+        compiled.source.title,
+        (*sources, *low_boxes(job, known), *stream_boxes(job, split, known)),
         parameter_notes(plan.parameters),
         (
             *prospect_notes(job.prospect),
@@ -188,7 +184,7 @@ def low_boxes(job: Job, known: Mapping[str, Orders]) -> list[Box]:
 def sources_of(
     query: LowQuery, shown: Container[str], job: Job
 ) -> Callable[[Scan], tuple[str, ...]]:
-    """Where its tuples come from: the source, or a stream whose groups it is made of instead."""
+    """The boxes of a query's input: its source, or the stream of groups it is made of."""
     parent = query.parent if isinstance(query, LowAggregate) else None
     if parent is not None and parent in shown:
         return lambda _: (stream_id(parent),)
@@ -310,5 +306,4 @@ def on_some_interface(rel: Rel) -> Rel:
         # Without packets, what a protocol reads is a table of its own.
         name = rel.protocol if rel.layer is None else ANY
         return replace(rel, interfaces=rel.interfaces or (name,))
-    parts = inputs(rel)
-    return with_inputs(rel, tuple(map(on_some_interface, parts))) if parts else rel
+    return with_inputs(rel, tuple(map(on_some_interface, inputs(rel))))

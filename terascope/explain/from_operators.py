@@ -33,7 +33,7 @@ def operator_lines(
 
 
 def does(operator: Operator) -> str:
-    """What an operator does, in a few words."""
+    """The work of an operator, in a few words."""
     match operator:
         case physical.ReadSource(columns=columns, splits=splits, bytes=size):
             known = f"{readable_bytes(size)} in {plural(splits, 'split')}, " if splits else ""
@@ -78,7 +78,7 @@ def does(operator: Operator) -> str:
 
 
 def figures(measure: Measure) -> Facts:
-    """What was measured, as words and values; zeros are left out."""
+    """The measured figures, as words and values; zeros are left out."""
     rest = (
         (measure.probes, "probes", f"{measure.probes:,}"),
         (measure.evicted, "evicted", f"{measure.evicted:,}"),

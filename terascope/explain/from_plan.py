@@ -219,7 +219,7 @@ def label(rel: Rel) -> str:
 
 
 def remarks_on(rel: Rel, streams: StreamOrders) -> tuple[str, ...]:
-    """What makes the operator able to run forever, or what order it gives."""
+    """The key or condition that lets an operator run forever, or the order of its columns."""
     match rel:
         case Scan() | Window() | Merge():
             orders = column_orders(rel, streams)

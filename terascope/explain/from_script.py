@@ -25,15 +25,8 @@ def picture_of_script(script: ast.Script, title: str) -> Picture:
         if name is None:
             unnamed += 1
             name = f"query{unnamed}"
-        boxes.append(
-            Box(
-                f"statement:{number}",
-                name,
-                "statement",
-                root=syntax_node(statement),
-                text=print_statement(statement),
-            )
-        )
+        root, text = syntax_node(statement), print_statement(statement)
+        boxes.append(Box(f"statement:{number}", name, "statement", root=root, text=text))
     return Picture("ast", title, tuple(boxes))
 
 

@@ -25,7 +25,8 @@ from terascope.plan.show import show_expr
 from terascope.streaming.replan.tree_plans import families_of
 
 
-def picture_of_stream(compiled: Compiled, title: str) -> Picture:
+def picture_of_stream(compiled: Compiled) -> Picture:
+    title = compiled.source.title
     if not compiled.runnable:
         return replace(picture_of_split(compiled.split(live=True), title), stage="stream")
     job, split = compiled.job_and_split(live=True)
@@ -47,7 +48,7 @@ def with_facts(box: Box, facts: Facts) -> Box:
 
 
 def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
-    """What is kept of a low-level stream, and until when."""
+    """The stored rows or groups of a low-level stream, and the end of their retention."""
     merged = " and ".join(stream.scan.interfaces)
     if stream.groups is None:
         kept = f"its rows, by {stream.kept_by}" if stream.kept_by else "nothing"
@@ -63,9 +64,7 @@ def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
 
 
 def sharing_facts(stream: LowStream, plan: StreamPlan, config: Config) -> Facts:
-    """With which others it could have a table, or be made of intermediate aggregates, while the set
-    runs.
-    """
+    """The tables and trees that a stream may share with others while the set runs."""
     told: list[tuple[str, str]] = []
     for read in plan.deliveries.reads:
         for family in [] if read.low is None else families_of(read.name, read.low):
@@ -97,7 +96,7 @@ def watermark_of(column: SourceField) -> str:
 
 
 def release_facts(output: StreamOutput, plan: StreamPlan) -> Facts:
-    """Who writes the rows of a query, and when."""
+    """The moment at which the rows of a query are released, and their writer."""
     if output.low is not None:
         stream = plan.low[output.low]
         if stream.groups is None:

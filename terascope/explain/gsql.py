@@ -50,7 +50,6 @@ from terascope.plan.rel import (
     WindowSpec,
     walk,
 )
-from terascope.plan.show import is_hidden
 from terascope.syntax import ast
 from terascope.syntax.printer import print_statement
 from terascope.types import BIAS, Type
@@ -93,7 +92,7 @@ def query_of(rel: Rel) -> ast.Query:
 
 @dataclass(frozen=True)
 class Below:
-    """What stands in FROM, and how its columns are written."""
+    """An item of FROM, and the text of each of its columns."""
 
     item: ast.FromItem
     scope: Scope
@@ -207,7 +206,7 @@ def conditions_over_groups(rel: Rel) -> tuple[tuple[Expr, ...], Rel]:
 
 
 def under(rel: Rel) -> tuple[tuple[Expr, ...], ast.Window | None, Rel]:
-    """WHERE and the window, in whatever order they stand."""
+    """Take off WHERE and the window, in either order."""
     where: tuple[Expr, ...] = ()
     window: ast.Window | None = None
     while isinstance(rel, Filter) or (isinstance(rel, Window) and window is None):
@@ -230,7 +229,7 @@ def window_of(rel: Window) -> ast.Window:
 
 
 def group_scope(rel: Aggregate | Running, below: Scope) -> dict[str, ast.Expr]:
-    """How keys and aggregates are written in SELECT and HAVING."""
+    """The texts of keys and aggregates in SELECT and HAVING."""
     keys = {name: key_item(name, expr, below) for name, expr in rel.keys}
     named = {n: i.expr if i.alias is None else ast.Name(i.alias) for n, i in keys.items()}
     return {**named, **{name: aggregate(call, below) for name, call in rel.aggs}}
@@ -278,6 +277,10 @@ def from_item(rel: Rel, alias: str | None, window: ast.Window | None = None) -> 
             return ast.StreamRef(name, alias=alias, window=window)
         case _:
             return ast.SubqueryRef(query_of(rel), alias, window)
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith("#")
 
 
 def unqualified(name: str) -> str:

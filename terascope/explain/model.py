@@ -32,7 +32,7 @@ from terascope.version import VERSION
 
 BoxKind: TypeAlias = Literal["source", "stream", "statement"]
 Facts: TypeAlias = tuple[tuple[str, str], ...]
-"""What is known of a box, as word and value: files, partitions, order of the rows."""
+"""Facts about a box, as word and value: files, partitions, order of the rows."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class PictureNode:
     label: str
     """All of it on one line, without its inputs."""
     remarks: tuple[str, ...] = ()
-    """What the analyses say: the key that closes a group, the condition that bounds a join."""
+    """Results of the analyses: the key that closes a group, the condition that bounds a join."""
     columns: tuple[str, ...] = ()
     """All columns it gives, hidden ones included; empty where there are none."""
     children: tuple[PictureNode, ...] = ()
@@ -106,11 +106,11 @@ class OperatorLine:
     reads: tuple[str, ...] = ()
     """The names of the operators it reads."""
     cost: str = ""
-    """What was predicted."""
+    """The predicted cost."""
     choice: str = ""
-    """What decides between its places."""
+    """The condition that decides between its places."""
     measured: Facts = ()
-    """What it did in a run."""
+    """The figures of a run."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Picture:
 
     @property
     def arrows(self) -> tuple[tuple[str, str], ...]:
-        """From box to box, each pair once, in order of appearance."""
+        """Arrows between boxes, each pair once, in order of appearance."""
         found = {
             (source, box.id): None
             for box in self.boxes

@@ -63,7 +63,7 @@ class Row:
     text: str
     indent: int = 0
     bold: int = 0
-    """How many letters at its start are the operator's name."""
+    """The number of letters of the operator's name, at the start."""
     reads: tuple[str, ...] = ()
 
 

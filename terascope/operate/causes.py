@@ -73,70 +73,40 @@ def cause_of(hold: Hold, status: Status) -> Cause:
 
 def source_cause(source: SourceStatus, hold: Hold, status: Status) -> tuple[Kind, str, str]:
     """The most likely cause first: a stalled source may have a backlog, a silent one may not."""
+    name, beat, behind = source.name, status.run.heartbeat_seconds, hold.behind_seconds
     if source.away:
-        return (
-            "away",
-            f"cannot be read: {source.stalled}",
-            f"see to {source.name}; {waiting_text(source)} (--liveness)",
-        )
+        what = f"cannot be read: {source.stalled}"
+        return "away", what, f"see to {name}; {waiting_text(source)} (--liveness)"
     if source.stalled is not None:
-        return (
-            "stalled",
-            f"is stalled: {source.stalled}",
-            f"see to {source.name}; the window closes as soon as it gives tuples or heartbeats",
-        )
+        advice = f"see to {name}; the window closes as soon as it gives tuples or heartbeats"
+        return "stalled", f"is stalled: {source.stalled}", advice
     if source.backlog_bytes:
-        return (
-            "backlog",
-            f"has {readable_bytes(source.backlog_bytes)} that are not read yet",
-            "it is being read: wait, or give the run more cores if the backlog grows",
-        )
-    if not status.run.heartbeat_seconds:
-        return (
-            "mute",
-            "has given no later tuple, and heartbeats are off: silence closes no window",
-            f"give it tuples, or run with --heartbeat 1s: then the silence of {source.name}, too,"
-            " closes windows",
-        )
+        what = f"has {readable_bytes(source.backlog_bytes)} that are not read yet"
+        advice = "it is being read: wait, or give the run more cores if the backlog grows"
+        return "backlog", what, advice
+    if not beat:
+        what = "has given no later tuple, and heartbeats are off: silence closes no window"
+        advice = "give it tuples, or run with --heartbeat 1s: then the silence of"
+        return "mute", what, f"{advice} {name}, too, closes windows"
     if source.replay:
-        return (
-            "replay",
-            replay_text(source),
-            f"the next tuples of {source.name} close the window, or --until-idle when all is"
-            " there; --skew if it is a live source that is this far behind",
-        )
+        advice = f"the next tuples of {name} close the window, or --until-idle when all is there;"
+        skew = "--skew if it is a live source that is this far behind"
+        return "replay", replay_text(source), f"{advice} {skew}"
     if source.silent_seconds > SILENT_HEARTBEATS * patience(status):
-        silence = f"has been silent for {readable_seconds(source.silent_seconds)}"
+        what = f"has been silent for {readable_seconds(source.silent_seconds)}"
         if source.clock:
-            return (
-                "silent",
-                silence,
-                f"nothing: the clock moves its watermark on within"
-                f" {readable_seconds(status.run.heartbeat_seconds)} and its declared disorder",
-            )
-        return (
-            "silent",
-            f"{silence}, and none of its columns is a clock",
-            f"declare clock() on the time column in the PROTOCOL of {source.name}:"
-            " then silence, too, closes windows",
-        )
+            advice = f"nothing: the clock moves its watermark on within {readable_seconds(beat)}"
+            return "silent", what, f"{advice} and its declared disorder"
+        advice = f"declare clock() on the time column in the PROTOCOL of {name}:"
+        what += ", and none of its columns is a clock"
+        return "silent", what, f"{advice} then silence, too, closes windows"
     disorder = declared_seconds(source)
-    if (
-        disorder
-        and hold.behind_seconds is not None
-        and hold.behind_seconds <= disorder + patience(status)
-    ):
-        return (
-            "disorder",
-            f"may give tuples that are up to {readable_seconds(disorder)} late",
-            f"nothing, or declare less disorder for {source.name}:"
-            f" {source.disorder_observed:g} {source.disorder_unit} is what was seen so far",
-        )
-    return (
-        "other",
-        "has no later watermark",
-        "nothing, if it is behind for less than a window: the next tuples close it",
-    )
+    if disorder and behind is not None and behind <= disorder + patience(status):
+        what = f"may give tuples that are up to {readable_seconds(disorder)} late"
+        seen = f"{source.disorder_observed:g} {source.disorder_unit} is what was seen so far"
+        return "disorder", what, f"nothing, or declare less disorder for {name}: {seen}"
+    advice = "nothing, if it is behind for less than a window: the next tuples close it"
+    return "other", "has no later watermark", advice
 
 
 def patience(status: Status) -> float:

@@ -239,8 +239,7 @@ def with_shown(plan: Plan, names: Collection[str]) -> Plan:
     def over_copies(rel: Rel) -> Rel:
         if isinstance(rel, Read):
             return replace(rel, stream=copied(rel.stream))
-        parts = inputs(rel)
-        return with_inputs(rel, tuple(map(over_copies, parts))) if parts else rel
+        return with_inputs(rel, tuple(map(over_copies, inputs(rel))))
 
     for name in internal_streams(plan):
         if name in names:

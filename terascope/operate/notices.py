@@ -60,7 +60,7 @@ def changes(source: SourceStatus, before: LinkOffset, after: LinkOffset) -> Iter
     if before.is_replay and after.is_replay is False:
         yield f"{source.name} has caught up with the clock: it is live from now on"
     if after.is_away and not before.is_away:
-        yield f"{source.name} cannot be read: {source.stalled}; {waiting_text(source)}"
+        yield stall_text(source)
     if before.is_away and not after.is_away:
         late = "; what it gives now may be late" if before.is_left_behind else ""
         yield f"{source.name} can be read again{late}"
@@ -95,6 +95,13 @@ def waiting_text(source: SourceStatus) -> str:
         return "its watermark stands still"
     rest = readable_seconds(source.waited_for_seconds)
     return f"its watermark stands still, and the others wait for it for {rest}"
+
+
+def stall_text(source: SourceStatus) -> str:
+    """The reason why a source gives nothing, with the effect on the others."""
+    if source.away:
+        return f"{source.name} cannot be read: {source.stalled}; {waiting_text(source)}"
+    return f"{source.name} is stalled: {source.stalled}"
 
 
 def late_text(source: SourceStatus) -> str:

@@ -51,7 +51,7 @@ class QueryReporter:
             query: tuple(stream for stream in plan.low if stream.name in names)
             for query, names in below.items()
         }
-        """By query: the low-level streams below it."""
+        """The low-level streams below each query."""
         kept = plan.leaves
         self._keys = {
             query: {kept[name] for name in names if name in kept} for query, names in below.items()
@@ -87,13 +87,14 @@ class QueryReporter:
         if report is None:
             return replace(known, closes_ns=None)
         now_ns, closed_ns = present_of(mine, now_ns), known.closed_until_ns
+        flushing = any(is_flushing(leaf, report, self._plan) for leaf in leaves)
         return replace(
             known,
             lag_seconds=None if closed_ns is None else (now_ns - closed_ns) / NANOSECONDS,
-            holds=self.holds(output, leaves, report, mine, now_ns, known.closes_ns),
+            holds=self.holds(output, flushing, report, mine, now_ns, known.closes_ns),
             late=sum(s.late_queries.get(output.name, 0) for s in mine),
             inputs=tuple(s.name for s in mine),
-            flushing=any(is_flushing(leaf, report, self._plan) for leaf in leaves),
+            flushing=flushing,
         )
 
     # ---- up to where it is closed
@@ -157,7 +158,7 @@ class QueryReporter:
     def holds(
         self,
         output: StreamOutput,
-        leaves: Sequence[LowStream],
+        flushing: bool,
         report: BatchReport,
         sources: Sequence[SourceStatus],
         now_ns: int,
@@ -171,7 +172,7 @@ class QueryReporter:
             return ()
         if output.release is not None and output.release.kind == "at_end":
             return (Hold("the sources", None, None, AT_END),)
-        if any(is_flushing(leaf, report, self._plan) for leaf in leaves):
+        if flushing:
             return ()
         patience = self._facts.patience(report.seconds) + self._facts.run.skew_seconds
         found = []

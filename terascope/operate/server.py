@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, Final
@@ -43,7 +44,7 @@ PATIENT_TRIGGERS: Final = 5
 PATIENCE: Final = 5.0
 
 
-class StatusServer:
+class StatusServer(AbstractContextManager["StatusServer"]):
     """Serves the newest status from a thread of its own until it is closed. Use it in a `with`."""
 
     def __init__(
@@ -94,9 +95,6 @@ class StatusServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def __enter__(self) -> StatusServer:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

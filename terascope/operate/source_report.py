@@ -39,7 +39,7 @@ class RunFacts:
     parameters: Mapping[str, str] = field(default_factory=dict)
     liveness_seconds: float = math.inf
     own_liveness_seconds: Mapping[str, float] = field(default_factory=dict)
-    """By source, the limit that its queries set."""
+    """The limit that the queries of a source set, by source."""
 
     def patience(self, batch_seconds: float) -> float:
         """The time that a source may give no sign of life."""
@@ -81,7 +81,7 @@ class Pulse:
 
 
 def ordered_columns(plan: StreamPlan) -> dict[str, tuple[SourceField, ...]]:
-    """By interface: the columns that move with time, the finest clock first."""
+    """The columns that move with time, by interface, the finest clock first."""
     found: dict[str, dict[str, SourceField]] = {
         interface.name: {} for read in plan.job.reads for interface in read.interfaces
     }
@@ -121,7 +121,7 @@ class SourceReporter:
     facts: RunFacts
     pulse: Pulse
     streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By query: the keys of the low-level streams that it reads."""
+    """The keys of the low-level streams that a query reads, by query."""
 
     def status(
         self,
@@ -192,7 +192,7 @@ class SourceReporter:
         )
 
     def late_queries(self, seen: Seen) -> dict[str, int]:
-        """By query: late tuples of a source."""
+        """The late tuples of a source, by query."""
         counts = {
             query: sum(seen.late_streams.get(key, 0) for key in keys)
             for query, keys in self.streams.items()

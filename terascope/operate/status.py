@@ -2,7 +2,7 @@
 
 A `Status` is written as JSON and read back. New fields have defaults, and unknown fields are
 ignored: a command may be older or newer than the run it looks at. Numbers are finite; an unknown
-value is None.
+value is None. A field made by `counter` or `gauge` is also a metric (terascope.operate.metrics).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from terascope.diagnostic import StreamError
 from terascope.physical.operators import Measure
-from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
-from terascope.units import readable_moment
+from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus, counter, gauge
+from terascope.units import NANOSECONDS, readable_moment
 
 State: TypeAlias = Literal["starting", "running", "restarting", "stopping", "stopped", "failed"]
 OVER: frozenset[State] = frozenset({"stopped", "failed"})
@@ -27,6 +27,10 @@ THE_END = "the end"
 """The text of `closed until` when all sources of a query have ended."""
 Hop: TypeAlias = tuple[str, float]
 """An operator, and the time (Unix seconds) at which a traced tuple left it."""
+
+
+def unix_seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / NANOSECONDS
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,12 @@ class RunStatus:
     set_name: str
     checkpoint: str
     output: str | None
-    batch: int = -1
+    batch: int = counter("Micro-batches completed.", -1, "batches", value=lambda last: last + 1)
     """The last micro-batch that is complete; -1 before the first."""
-    batch_seconds: float = 0.0
+    batch_seconds: float = gauge("Time the last batch took.", 0.0)
     state: State = "starting"
-    updated: float = 0.0
-    """The time of this status, in Unix seconds."""
-    restarts: int = 0
+    updated: float = gauge("Last status, unix time.", 0.0, "run_updated_seconds")
+    restarts: int = counter("Restarts after failures.", 0)
     last_error: str | None = None
     trigger_seconds: float = 1.0
     heartbeat_seconds: float = 1.0
@@ -63,13 +66,18 @@ class RunStatus:
     skew_seconds: float = 0.0
     now_ns: int = 0
     """The present of the run, in nanoseconds since 1970."""
-    driver_memory_bytes: int = 0
-    worker_memory_bytes: int = 0
+    driver_memory_bytes: int = gauge("Memory of the driver.", 0)
+    worker_memory_bytes: int = gauge("Memory of all workers.", 0)
     parameter_edges: Mapping[str, str] = field(default_factory=dict)
     """By parameter that was changed: the slice edge from which the new value is valid."""
-    callback: CallStatus | None = None
-    callback_seconds: float = 0.0
-    """Time in calls of the callback that have returned, in this process."""
+    callback: CallStatus | None = gauge(
+        "How long the run has waited for the call of the callback that is at work.",
+        None,
+        "callback_waiting_seconds",
+        value=lambda call: 0.0 if call is None else call.seconds,
+    )
+    callback_seconds: float = counter("Time in calls of the callback.", 0.0)
+    """Of calls that have returned, in this process."""
 
 
 @dataclass(frozen=True)
@@ -78,47 +86,56 @@ class SourceStatus:
 
     name: str
     kind: str
-    rate: float = 0.0
-    """Tuples a second over the last seconds."""
-    tuples: int = 0
-    bytes: int = 0
-    watermark_ns: int | None = None
+    rate: float = gauge("Tuples a second, lately.", 0.0)
+    tuples: int = counter("Tuples read.", 0)
+    bytes: int = counter("Bytes read.", 0)
+    watermark_ns: int | None = gauge(
+        "Unix time before which no tuple will come any more.",
+        None,
+        "watermark_seconds",
+        value=unix_seconds,
+    )
     watermarks: Mapping[str, int | float | str] = field(default_factory=dict)
     """The watermark of each ordered column."""
-    backlog_bytes: int = 0
-    late: int = 0
-    malformed: int = 0
-    malformed_reasons: Mapping[str, int] = field(default_factory=dict)
-    """Each reason of the fixed set that occurred, and its count."""
-    skipped_bytes: int = 0
-    """Bytes of damaged input that were skipped."""
+    backlog_bytes: int = gauge("Bytes that are there and not read yet.", 0)
+    late: int = counter("Tuples that came after their window was closed.", 0)
+    malformed: int = counter("Packets or rows that could not be read.", 0)
+    malformed_reasons: Mapping[str, int] = counter(
+        "Packets, rows or files that could not be read, by reason; the reasons are a fixed set.",
+        name="malformed_by_reason",
+        label="reason",
+    )
+    skipped_bytes: int = counter("Bytes of damaged input that were skipped.", 0)
     unusable_files: Mapping[str, str] = field(default_factory=dict)
     """Path -> reason, for the last files that could not be used, or not to their end."""
-    disorder_observed: float = 0.0
+    disorder_observed: float = gauge(
+        "Largest disorder seen, in the source's unit.", 0.0, "disorder"
+    )
     disorder_declared: float = 0.0
     disorder_unit: str = "s"
     falls: bool = False
     """Whether its main ordered column falls with time."""
-    silent_seconds: float = 0.0
-    stalled: str | None = None
+    silent_seconds: float = gauge("Time since the last tuple.", 0.0)
+    stalled: str | None = gauge(
+        "1 while its watermark stands still.", None, value=lambda reason: reason is not None
+    )
     """The reason why its watermark stands still; None when it moves."""
-    heartbeat: int = 0
-    """The sequence number of its last heartbeat."""
-    heartbeat_age_seconds: float = 0.0
+    heartbeat: int = counter("Heartbeats given.", 0, "heartbeats")
+    heartbeat_age_seconds: float = gauge("Time since the last heartbeat.", 0.0)
     clock: bool = True
     """Whether a column is declared clock(): then silence, too, moves the watermark on."""
     begun: bool = True
     """Whether it has given a tuple."""
-    replay: bool = False
-    """Whether it keeps its own clock, far from the wall clock: silence closes no window."""
+    replay: bool = gauge("1 while it keeps its own clock, far from the wall clock.", False)
+    """Silence closes no window of a replay."""
     replay_behind_seconds: float | None = None
     """For a replay: the distance of its last tuple behind the wall clock; negative: ahead of it."""
-    away: bool = False
-    """Whether it cannot be read; `stalled` gives the reason."""
+    away: bool = gauge("1 while it cannot be read.", False)
+    """`stalled` gives the reason."""
     waited_for_seconds: float | None = None
     """How long others still wait, for a source that is away or a replay without tuples."""
-    left_behind: bool = False
-    """Whether the liveness limit is over and others go on without it."""
+    left_behind: bool = gauge("1 while others go on without it.", False)
+    """The liveness limit is over then."""
     late_queries: Mapping[str, int] = field(default_factory=dict)
     """By query: late tuples."""
     late_seconds: float | None = None
@@ -151,18 +168,19 @@ class QueryStatus:
 
     name: str
     visible: bool = True
-    rows: int = 0
+    rows: int = counter("Rows given.", 0)
     last_epoch: str | None = None
     closed_until: str | None = None
-    closed_until_ns: int | None = None
-    lag_seconds: float | None = None
-    pending_rows: int = 0
-    pending_bytes: int = 0
-    open_slices: int = 0
+    closed_until_ns: int | None = gauge(
+        "Unix time up to which its windows are closed.", None, "closed_seconds", value=unix_seconds
+    )
+    lag_seconds: float | None = gauge("How far its closed windows are behind the present.", None)
+    pending_rows: int = gauge("Rows kept until their window closes.", 0)
+    pending_bytes: int = gauge("Bytes kept until their window closes.", 0)
+    open_slices: int = gauge("Slices not closed yet.", 0)
     holds: tuple[Hold, ...] = ()
     """The inputs that hold it back, the earliest watermark first."""
-    late: int = 0
-    """Late tuples of its sources."""
+    late: int = counter("Tuples that came after their window of it was closed.", 0)
     inputs: tuple[str, ...] = ()
     """The sources whose tuples it reads."""
     closes_ns: int | None = None
@@ -175,11 +193,11 @@ class QueryStatus:
 class StoreStatus:
     """The disk space of open slices."""
 
-    files: int = 0
-    bytes: int = 0
-    segments: int = 0
-    open_slices: int = 0
-    groups: int = 0
+    files: int = gauge("Files kept for open slices.", 0)
+    bytes: int = gauge("Bytes kept for open slices.", 0)
+    segments: int = gauge("Segments kept for open slices.", 0)
+    open_slices: int = gauge("Slices not closed yet.", 0)
+    groups: int = gauge("Groups kept for open slices.", 0)
 
 
 @dataclass(frozen=True)
@@ -188,11 +206,11 @@ class LowStatus:
 
     name: str
     queries: tuple[str, ...] = ()
-    tuples_in: int = 0
-    passed: int = 0
+    tuples_in: int = counter("Tuples looked at next to the source.", 0, "tuples")
+    passed: int = counter("Tuples that passed its filter.", 0)
     selectivity: float = 0.0
     groups: int = 0
-    evicted: int = 0
+    evicted: int = counter("Groups put out of a full table.", 0)
     partials: int = 0
     cost_ns: float = 0.0
 

@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from terascope.diagnostic import StreamError
 from terascope.files import is_part
+from terascope.kernels.encode.text import readable_fields
 from terascope.operate.control_requests import rows_folder
 from terascope.operate.status import CallStatus
 from terascope.streaming.state.manifest import DeliveredBatch, Header, ManifestReader
@@ -136,22 +137,14 @@ class Subscription:
         header = self.header
         if header is None:
             raise StreamError(f"'{self._reader.path}' has batches before its header")
+        paths = [self.folder / file.name for file in batch.files if file.rows]
         try:
-            return self._read(batch, header)
+            tables = [read_rows(path, header.format, header.fields) for path in paths]
         except StreamError:
             if batch.number <= removed_until(self.folder):
                 return None
             raise
-
-    def _read(self, batch: DeliveredBatch, header: Header) -> pa.Table:
-        tables = [
-            read_rows(self.folder / file.name, header.format, header.fields)
-            for file in batch.files
-            if file.rows
-        ]
         if not tables:
-            from terascope.kernels.encode.text import readable_fields
-
             return readable_fields(header.fields).empty_table()
         table = pa.concat_tables(tables)
         if table.num_rows != batch.rows:

@@ -49,9 +49,9 @@ def marked(clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
     return tuple(replace(cluster, own=not cluster.assembles) for cluster in clusters)
 
 
-def first_composition(shared: WindowClusters, now: float = 0.0) -> Composition:
+def first_composition(shared: WindowClusters) -> Composition:
     """The composition of windows that were not planned before."""
-    return Composition(marked(shared.clusters), shared.traffic, now)
+    return Composition(marked(shared.clusters), shared.traffic)
 
 
 def best_clusters(

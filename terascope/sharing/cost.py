@@ -29,7 +29,7 @@ EXCHANGE: Final = 8.0
 
 @dataclass(frozen=True)
 class Accounting:
-    """Which rows cost hash operations, and which tables take memory of the budget."""
+    """The rows that cost hash operations, and the tables that take memory of the budget."""
 
     model: TableModel
     exchange: float = 0.0
@@ -120,7 +120,7 @@ class TreeArrays(NamedTuple):
     is_query: Flags
     tuples: float
     buckets: Floats
-    """By [node, size]: the sizes of the curve of the node. What follows is its form."""
+    """By [node, size]: the sizes of the curve of the node. The next four are its form."""
     grids: Floats
     cells: npt.NDArray[np.int64]
     shares: Floats

@@ -57,6 +57,14 @@ class Frontier:
     allocations: Floats
     """Buckets by [allocation, node]."""
 
+    @classmethod
+    def of(cls, memory: Floats, cost: Floats, allocations: Floats) -> Frontier:
+        """The allocations that cost less than all smaller ones, the smallest first."""
+        order = np.lexsort((cost, memory))
+        before = np.minimum.accumulate(np.append(np.inf, cost[order]))[:-1]
+        kept = order[cost[order] < before]
+        return cls(memory[kept], cost[kept], allocations[kept])
+
     def best(self, memory_bytes: float) -> int:
         """The cheapest allocation that fits; the first allocation takes no memory."""
         return max(0, int(np.searchsorted(self.memory, memory_bytes * (1 + 1e-12), "right")) - 1)
@@ -64,21 +72,11 @@ class Frontier:
 
 def merged(one: Frontier, other: Frontier) -> Frontier:
     """The allocations of both frontiers that no other allocation beats."""
-    memory = np.concatenate([one.memory, other.memory])
-    cost = np.concatenate([one.cost, other.cost])
-    allocations = np.concatenate([one.allocations, other.allocations])
-    kept = unbeaten(memory, cost)
-    return Frontier(memory[kept], cost[kept], allocations[kept])
-
-
-def unbeaten(memory: Floats, cost: Floats) -> list[int]:
-    """The allocations that cost less than all smaller ones, the smallest first."""
-    best, kept = np.inf, []
-    for k in np.lexsort((cost, memory)):
-        if cost[k] < best:
-            best = cost[k]
-            kept.append(int(k))
-    return kept
+    return Frontier.of(
+        np.concatenate([one.memory, other.memory]),
+        np.concatenate([one.cost, other.cost]),
+        np.concatenate([one.allocations, other.allocations]),
+    )
 
 
 @compiled
@@ -256,9 +254,7 @@ class Allocator:
         buckets = np.repeat(np.where(self.free, groups, 0.0)[None, :], len(top.cost), axis=0)
         for point, row in enumerate(buckets):
             top.write(point, row)
-        memory, cost = buckets @ self.size, costs_of(buckets, self.arrays)
-        kept = unbeaten(memory, cost)
-        return Frontier(memory[kept], cost[kept], buckets[kept])
+        return Frontier.of(buckets @ self.size, costs_of(buckets, self.arrays), buckets)
 
     def _levels(self, at: int) -> Floats:
         """The numbers of rows that may leave a node; others are rounded up to these."""
@@ -355,10 +351,6 @@ class Allocator:
         cost = fixed - np.append(0.0, np.cumsum(drop[order]))
         memory = np.append(0.0, np.cumsum(size[order]))
         return summed(Choices(cost, memory, write), NOTHING, self.cell)
-
-
-def frontier(tree: Tree, curves: Curves, accounting: Accounting, eps: float) -> Frontier:
-    return Allocator(tree, curves, accounting, eps).frontier()
 
 
 def without_empty(tree: Tree) -> Tree:

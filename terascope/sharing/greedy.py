@@ -433,18 +433,14 @@ def _taken(draft: TreeDraft, steps: list[Step], refused: set[Step]) -> bool:
 
 PRICE_FACTOR: Final = 4.0
 FIRST_BYTES: Final = 2.0**14
-LAST_BYTES: Final = 2.0**34
+PRICES: Final = 11
+"""The number of prices: from all hash operations for 16 KiB down to all for 16 GiB."""
 
 
-def prices(flat: Tree, tuples: float, factor: float = PRICE_FACTOR) -> list[float]:
+def prices(flat: Tree, tuples: float) -> list[float]:
     """A falling ladder of prices, from almost no memory down to free memory."""
     whole = len(flat.nodes) * tuples
-    ladder: list[float] = []
-    size = FIRST_BYTES
-    while size <= LAST_BYTES:
-        ladder.append(whole / size)
-        size *= factor
-    return [*ladder, 0.0]
+    return [*(whole / (FIRST_BYTES * PRICE_FACTOR**step) for step in range(PRICES)), 0.0]
 
 
 def grown_trees(

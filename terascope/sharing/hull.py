@@ -33,7 +33,7 @@ from terascope.sharing.cost import (
     tree_arrays,
 )
 from terascope.sharing.curves import Curves, Floats
-from terascope.sharing.fptas import Frontier, unbeaten
+from terascope.sharing.fptas import Frontier
 from terascope.sharing.greedy import prices
 from terascope.sharing.model import Tree
 
@@ -148,11 +148,8 @@ class PricedTree:
     @property
     def frontier(self) -> Frontier:
         points = [*(made for _, made in self.asked.values()), *self.between]
-        memory = np.array([made.memory for made in points])
-        cost = np.array([made.cost for made in points])
-        kept = unbeaten(memory, cost)
-        sizes = np.array([points[at].buckets for at in kept])
-        return Frontier(memory[kept], cost[kept], sizes)
+        memory, cost, sizes = map(np.array, zip(*points, strict=True))
+        return Frontier.of(memory, cost, sizes)
 
     def part(self, dear: float, cheap: float) -> bool:
         """Try the price at which two neighbours cost the same; whether it has a third one."""

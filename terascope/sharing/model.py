@@ -11,6 +11,7 @@ This package is arithmetic, without plans, tuples or kernels.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -105,11 +106,8 @@ class Tree:
 
     def degrees(self) -> tuple[int, ...]:
         """The number of children of each node."""
-        count = [0] * len(self.nodes)
-        for node in self.nodes:
-            if node.parent is not None:
-                count[node.parent] += 1
-        return tuple(count)
+        count = Counter(node.parent for node in self.nodes)
+        return tuple(count[place] for place in range(len(self.nodes)))
 
     def with_buckets(self, buckets: tuple[float, ...]) -> Tree:
         return Tree(
@@ -119,18 +117,21 @@ class Tree:
             )
         )
 
+    def nested(self, place: int | None = None, depth: int = 0) -> Iterator[tuple[int, int]]:
+        """All nodes below a node with their depth, children behind their parents."""
+        for child in self.children(place):
+            yield child, depth
+            yield from self.nested(child, depth + 1)
+
     def describe(self) -> str:
         """One line for each node, children below their parents."""
-
-        def lines(place: int, indent: str) -> Iterator[str]:
+        lines = []
+        for place, depth in self.nested():
             node = self.nodes[place]
             keys = ", ".join(sorted(node.attributes))
             kind = "query" if node.is_query else "intermediate"
-            yield f"{indent}{{{keys}}} {kind}, {node.buckets:,.0f} buckets"
-            for child in self.children(place):
-                yield from lines(child, indent + "  ")
-
-        return "\n".join(line for place in self.children(None) for line in lines(place, ""))
+            lines.append(f"{'  ' * depth}{{{keys}}} {kind}, {node.buckets:,.0f} buckets")
+        return "\n".join(lines)
 
 
 class AttributeSets:

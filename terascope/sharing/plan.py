@@ -23,7 +23,7 @@ import numpy as np
 
 from terascope.sharing.cost import Accounting, HashOperations, evaluate
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import Frontier, frontier, merged, without_empty
+from terascope.sharing.fptas import Allocator, Frontier, merged, without_empty
 from terascope.sharing.greedy import form_of, grown_trees, prices
 from terascope.sharing.hull import PricedTree, priced
 from terascope.sharing.model import (
@@ -124,7 +124,7 @@ class Planner:
             allocations = by_price.frontier
             eps = fineness(tree, self._accounting, self._eps)
             if eps is not None:
-                made = frontier(tree, self._curves, self._accounting, eps)
+                made = Allocator(tree, self._curves, self._accounting, eps).frontier()
                 allocations = merged(allocations, made)
             found.append(allocations)
         return found

@@ -22,9 +22,8 @@ from terascope.functions.slices import SliceVector
 
 MOST_SLICES: Final = 4096
 """The most slices of a composition: windows with a longer one do not share slices."""
-COINCIDING: Final = 4
-"""Edges per slice that are accepted before composing: many edges may coincide."""
-MOST_EDGES: Final = COINCIDING * MOST_SLICES
+MOST_EDGES: Final = 4 * MOST_SLICES
+"""The most edges that are accepted before composing: many edges may coincide."""
 
 
 @dataclass(frozen=True, order=True)
@@ -79,31 +78,31 @@ def most_edges(windows: Iterable[Periodic]) -> tuple[int, int]:
     return period, sum(len(w.edges) * (period // w.slide) for w in known)
 
 
-def composed(windows: Iterable[Periodic], most: int = MOST_SLICES) -> SliceVector | None:
+def composed(windows: Iterable[Periodic]) -> SliceVector | None:
     """The composition of all windows; None when a period would have too many slices."""
     known = sorted(set(windows))
     period, edges = most_edges(known)
-    if edges > COINCIDING * most:
+    if edges > MOST_EDGES:
         return None
     found: set[int] = set()
     for window in known:
         for first in window.edges:
             found.update(range(first, period, window.slide))
-    if len(found) > most:
+    if len(found) > MOST_SLICES:
         return None
     return shortest(with_gaps(found, period, known))
 
 
-def composed_panes(windows: Sequence[Periodic], most: int = MOST_SLICES) -> SliceVector | None:
+def composed_panes(windows: Sequence[Periodic]) -> SliceVector | None:
     """The composition of the windows as paned windows, which have many more edges; None when a
     period would have too many slices.
     """
     period = math.lcm(*(w.slide for w in windows))
     steps = {math.gcd(w.range, w.slide) for w in windows}
-    if sum(period // step for step in steps) > COINCIDING * most:
+    if sum(period // step for step in steps) > MOST_EDGES:
         return None
     edges = {edge for step in steps for edge in range(0, period, step)}
-    return None if len(edges) > most else with_gaps(edges, period, windows)
+    return None if len(edges) > MOST_SLICES else with_gaps(edges, period, windows)
 
 
 def shortest(vector: SliceVector) -> SliceVector:

@@ -44,11 +44,11 @@ DENSE_PLACES: Final = 1 << 16
 DENSE_NS: Final = 2.5
 SPARSE_NS: Final = 9.0
 WORD_NS: Final = 3.0
-"""For each two keys beyond two."""
+"""The extra cost of each two keys beyond two."""
 GROUP_NS: Final = 5.0
 """The extra cost of a group of another table, compared with a tuple."""
 VECTOR_NS: Final = 2.0
-"""For each key and slot of a group on a tree edge."""
+"""The cost of each key and slot of a group on a tree edge."""
 
 
 @dataclass(frozen=True)

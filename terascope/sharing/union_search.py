@@ -22,7 +22,7 @@ import numpy.typing as npt
 from terascope.machine_code import compiled
 from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Floats
-from terascope.sharing.greedy import unions_of
+from terascope.sharing.greedy import gatherings, unions_of
 from terascope.sharing.model import AttributeSets, Node, Statistics, Tree
 
 Sets: TypeAlias = npt.NDArray[np.int64]
@@ -42,17 +42,6 @@ def feeding(members: Sets, rows: Floats, tuples: float) -> Floats:
             if members[at] & ~members[up] == 0 and members[at] != members[up]:
                 fed[at] = min(fed[at], rows[up])
     return fed
-
-
-@compiled
-def largest_within(unions: Sets, members: Sets, rows: Floats) -> Floats:
-    """The most groups of a node that a set contains: a lower bound of the set's own groups."""
-    found = np.zeros(len(unions))
-    for u in range(len(unions)):
-        for at in range(len(members)):
-            if members[at] & ~unions[u] == 0:
-                found[u] = max(found[u], rows[at])
-    return found
 
 
 @compiled
@@ -121,7 +110,9 @@ class UnionSearch:
         unions = unions_of(members)
         unions = unions[~np.isin(unions, members)][:MOST_UNIONS]
         known = np.array([self.sets.known_groups.get(int(bits), 0.0) for bits in unions])
-        floors = np.where(known > 0, known, largest_within(unions, members, rows))
+        # A set has at least as many groups as any node that it contains.
+        _, _, largest = gatherings(members, unions, fed, rows)
+        floors = np.where(known > 0, known, largest)
         tuples = self.statistics.tuples
         bounds = gains_of(unions, floors, members, rows, fed, tuples)
         best: tuple[float, int | None] = least, None

@@ -45,9 +45,9 @@ SERVICES: Final = (
     (2048, ICMP, 0.02),  # an echo request; NetFlow tells type * 256 + code as the port
 )
 FAVOURITE_SHARE: Final = 0.75
-"""Of the conversations of a server that use the service it is known for."""
+"""The share of a server's conversations that use its main service."""
 PEER_TO_PEER_SHARE: Final = 0.08
-"""Of the conversations in which both ports are chosen freely."""
+"""The share of conversations in which both ports are chosen freely."""
 TOS: Final = np.array([0x00, 0x08, 0x10, 0x20, 0x28, 0x48, 0x88, 0xB8], dtype=np.uint8)
 MASKS: Final = np.array([8, 11, 13, 14, 15, 16, 16, 16, 17, 18, 19, 20, 21, 22, 24, 24], np.uint8)
 INTERFACES: Final = 24
@@ -62,9 +62,9 @@ _GOLDEN_RATIO: Final = 0.6180339887498949
 @dataclass(frozen=True)
 class FlowPopulation:
     addresses: dict[str, Array]
-    """What stands behind `src` or `dst` in the name of a column -> the values of all addresses."""
+    """The name of a column without `src` or `dst` -> the values of all addresses."""
     interface: Array
-    """Of each address."""
+    """The interface of each address."""
     pair_source: Array
     pair_destination: Array
     """Places in the columns of addresses, for each pair."""

@@ -62,7 +62,7 @@ def _normal(numbers: Array, seed: int) -> Array:
 
 
 COMPLETE, RESET, REFUSED, UNANSWERED, PROBED, DNS, STREAM, PING, LONE_SYN, REFLECTED = range(10)
-"""What the two ends of a flow do."""
+"""The behaviours of the two ends of a flow."""
 TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
 
 FLOW: Final = np.dtype(
@@ -216,7 +216,7 @@ REFLECTORS = 600
 
 @dataclass(frozen=True)
 class ScenarioReport:
-    """What a scenario did, for whoever wants to check an answer against the truth."""
+    """The victim and the time of a scenario, to check answers against."""
 
     name: str
     victim: str
@@ -273,7 +273,7 @@ def _cast(
 
 
 def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots: int) -> Array:
-    """What a scenario adds in the slots."""
+    """The flows that a scenario adds in the slots."""
     random = generator(profile.seed, cast.purpose, first_slot + (1 << 20))
     edges = np.arange(first_slot, first_slot + slots + 1) / SLOTS_PER_SECOND
     overlap = np.clip(
@@ -305,7 +305,7 @@ def scenario_flows(profile: Profile, cast: CastScenario, first_slot: int, slots:
 
 
 def _flood(flows: Array, numbers: Array, cast: CastScenario) -> None:
-    """Every SYN from another, spoofed source; nobody answers."""
+    """Every SYN has another, spoofed source; no SYN is answered."""
     flows["client"] = outside_addresses(numbers, cast.attacker)
     flows["server_port"] = 80
     flows["behaviour"] = LONE_SYN

@@ -31,14 +31,14 @@ def file_header(snaplen: int) -> bytes:
 
 @compiled
 def put_records(
-    packets: Array, begin: int, out: Array, at: int, snaplen: int, custom: Array, tables: Payloads
+    packets: Array, begin: int, out: Array, snaplen: int, custom: Array, tables: Payloads
 ) -> tuple[int, int]:
-    """Write records from packet `begin` on, from `at` on, until `out` is full.
+    """Write records from packet `begin` on, until `out` is full.
 
     Returns the next packet and the end of the bytes.
     """
     text, spans, filler_sums = tables
-    index = begin
+    index, at = begin, 0
     while index < len(packets) and at + LARGEST_RECORD <= len(out):
         packet = packets[index]
         transport = 8  # bytes of the TCP, UDP or ICMP header

@@ -1,4 +1,4 @@
-"""What packets carry: HTTP requests, DNS names and filler, as bytes compiled code copies from.
+"""The payloads of packets: HTTP requests, DNS names and filler, as bytes compiled code copies from.
 
 In: nothing but constants. Out: `PAYLOADS`, the same in every run. Filler comes with running sums,
 so that the checksum of any even-aligned piece of it is one subtraction.
@@ -16,7 +16,7 @@ from terascope.traffic.randomness import Array, generator
     NOTHING, FILLER, TLS_RECORD, HTTP_GET, HTTP_POST, HTTP_RESPONSE, DNS_QUERY, DNS_ANSWER,
     DNS_AMPLIFIED,
 ) = range(9)  # fmt: skip
-"""What a packet carries."""
+"""The kinds of payload."""
 VARIANTS: Final = 256
 """Different requests and names; a power of two, picked by the low byte of a packet's salt."""
 FILLER_SIZE: Final = 1 << 16
@@ -32,7 +32,7 @@ RESPONSE: Final = NAME + VARIANTS
 OPTIONS: Final = RESPONSE + 1
 """Entries of the table: the first of 256 variants of each, or the only one."""
 DIGITS_FROM_END: Final = 12
-"""Where the eight digits of a Content-Length stand, counted from the end of an HTTP head."""
+"""The place of the eight digits of a Content-Length, from the end of an HTTP head."""
 
 
 class Payloads(NamedTuple):

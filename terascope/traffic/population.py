@@ -32,12 +32,12 @@ CUSTOM: Final = 0xFFFFFF00
 @dataclass(frozen=True)
 class Population:
     servers: Array
-    """By popularity, the most popular first."""
+    """The servers, the most popular first."""
     pair_host: Array
     pair_server: Array
     pair_version: Array
     cumulative: Array
-    """Of the pairs' shares of the flows; ends in 1."""
+    """The cumulative shares of the pairs in the flows; the last one is 1."""
 
 
 def zipf_shares(count: int, exponent: float) -> Array:

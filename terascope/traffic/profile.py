@@ -31,7 +31,7 @@ WORDS_OF_SCENARIO: Final = {
     "length": "duration",
     "intensity": "intensity",
 }
-"""What says how a scenario goes, as users call it -> field of a `Scenario`."""
+"""A property of a scenario, as users call it -> field of a `Scenario`."""
 EXTENT, TRAFFIC, POPULARITY, RATE = "Extent", "Traffic", "Popularity", "Rate"
 """The panels of the help of `terascope generate`."""
 SHARE: Final = (0, 1)
@@ -176,7 +176,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """How long the trace lasts; an estimate when the number of packets is given."""
+        """The length of the trace; an estimate when the number of packets is given."""
         if self.duration is not None:
             return self.duration
         if self.packets is not None:
@@ -254,16 +254,16 @@ class FlowProfile:
 # ---- a profile in one line -----------------------------------------------------------------------
 
 ENDLESS_SECONDS: Final = 30 * 86_400.0
-"""What a source without an end is planned for: its rate is even over this time."""
+"""The planned length of a source without an end: its rate is even over this time."""
 ENDLESS_START, ENDLESS_LENGTH = 10.0, 20.0
-"""When a scenario of such a source begins, and how long it lasts, unless it is said."""
+"""The default start and length of a scenario of such a source."""
 
 WHOLE: Final = frozenset({"packets", "seed", "links", "hosts", "servers", "snaplen"})
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to generate, live."""
+    """The settings of a generated live source."""
 
     base: Profile
     link: int | None

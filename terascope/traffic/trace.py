@@ -1,6 +1,6 @@
 """The one entry: write a synthetic trace.
 
-In: a profile, where to write, pcap or parquet. Out: the files, complete or not at all, and a report
+In: a profile, and where to write. Out: the files, complete or not at all, and a report
 of what is in them. First the packets of a trace: chunks of PACKET records in order of time. Memory
 is bounded: a flow is expanded when it starts, and its packets are kept in the bucket of their
 chunk. Then the writers: a nanosecond pcap file (compressed where its name ends in .gz), or a
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Final, Literal
+from typing import IO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +41,9 @@ from terascope.traffic.flows import (
 from terascope.traffic.frames import ETHERNET, file_header, put_records
 from terascope.traffic.payloads import PAYLOADS
 from terascope.traffic.population import Population, address_texts, populate
-from terascope.traffic.profile import Profile, ProfileError
+from terascope.traffic.profile import Profile
 from terascope.traffic.randomness import Array, generator
 
-Format = Literal["pcap", "parquet"]
 _BUFFER: Final = 8 << 20
 ROW_GROUP: Final = 1 << 20
 """Rows of a Parquet file; integers are int64, addresses text."""
@@ -188,7 +187,7 @@ class PcapWriter:
         begin = 0
         while begin < len(packets):
             begin, size = put_records(
-                packets, begin, self._buffer, 0, self._snaplen, self._custom, PAYLOADS
+                packets, begin, self._buffer, self._snaplen, self._custom, PAYLOADS
             )
             view = self._buffer[:size].data
             while len(view):
@@ -294,27 +293,24 @@ class GenerateReport:
 def generate(
     profile: Profile,
     output: Path,
-    format: Format = "pcap",
     progress: Callable[[int, int], None] | None = None,
 ) -> GenerateReport:
-    """Write the trace; `progress` is called with the packets done and the packets to expect.
+    """Write the trace, as pcap or, where the name ends in .parquet, as Parquet; `progress` is
+    called with the packets done and the packets to expect.
 
     With several links, `trace.pcap` becomes `trace-0.pcap`, `trace-1.pcap`, ... Files that exist
     are replaced when the new ones are complete.
 
     Raises:
-        ProfileError: the format is unknown.
         OSError: a file cannot be written.
     """
-    if format not in ("pcap", "parquet"):
-        raise ProfileError(f"unknown format '{format}', choose pcap or parquet")
     stream = open_stream(profile)
     files = link_files(output, profile.links)
     counts = [0] * len(files)
     with replaced(files) as parts, ExitStack() as opened:
         writers: list[PcapWriter | ParquetWriter] = []
         for part in parts:
-            if format == "parquet":
+            if output.name.endswith(".parquet"):
                 writers.append(ParquetWriter(part, profile.snaplen, stream.custom))
             else:
                 compress = output.name.endswith(".gz")

@@ -22,7 +22,7 @@ from bench.trees.slc import (
 )
 from terascope.sharing.cost import Accounting, evaluate
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import frontier, without_empty
+from terascope.sharing.fptas import Allocator, without_empty
 from terascope.sharing.model import Tree, flat_tree
 from terascope.sharing.plan import Planner
 from tests.sharing.known_statistics import KnownStatistics
@@ -51,9 +51,9 @@ def test_all_or_nothing_is_best_on_uniform_input(
         if 1e-9 < node_part(sizes[at], curves.of(node.attributes).most) < 1 - 1e-9
     ]
     assert len(partial) <= 1
-    whole = frontier(tree, curves, accounting, EPS)
+    whole = Allocator(tree, curves, accounting, EPS).frontier()
     assert cost <= whole.cost[whole.best(memory)] * (1 + 1e-9)
-    kept = frontier(without_empty(given_), curves, accounting, EPS)
+    kept = Allocator(without_empty(given_), curves, accounting, EPS).frontier()
     assert kept.cost[kept.best(memory)] <= cost * (1 + EPS)
 
 

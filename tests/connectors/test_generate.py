@@ -174,7 +174,7 @@ def test_a_number_of_packets_is_exact(tmp_path: Path) -> None:
 def test_chunks_join_without_a_seam(tmp_path: Path) -> None:
     """More packets than one chunk holds: in order, and the rate does not drop at the seams."""
     profile = Profile(packets=600_000, rate=400_000, seed=3, burstiness=0, snaplen=54)
-    generate(profile, tmp_path / "t.parquet", "parquet")
+    generate(profile, tmp_path / "t.parquet")
     times = pq.read_table(tmp_path / "t.parquet", columns=["timestamp"])["timestamp"].to_numpy()
     assert len(times) == 600_000
     assert (np.diff(times) >= 0).all()
@@ -359,7 +359,7 @@ def test_popularity_follows_the_exponents(
     profile = Profile(
         packets=250_000, source_exponent=source, pair_exponent=pair, tuple_exponent=four
     )
-    generate(profile, tmp_path / "z.parquet", "parquet")
+    generate(profile, tmp_path / "z.parquet")
     names = ["srcIP", "destIP", "srcPort", "destPort"]
     table = pq.read_table(tmp_path / "z.parquet", columns=names)
     columns = [table[name].to_pylist() for name in names]
@@ -373,7 +373,6 @@ def test_the_rate_swings_and_bursts(tmp_path: Path) -> None:
         generate(
             Profile(rate=2000, duration=60, **settings),  # type: ignore[arg-type]
             tmp_path / "r.parquet",
-            "parquet",
         )
         times = pq.read_table(tmp_path / "r.parquet", columns=["time"])["time"].to_numpy()
         return np.bincount(times - START)
@@ -489,7 +488,7 @@ def test_parquet_holds_the_same_packets(tmp_path: Path, snaplen: int) -> None:
         packets=15_000, seed=4, snaplen=snaplen, scenarios=(Scenario("syn_flood", "2001:db8::9"),)
     )
     generate(profile, tmp_path / "p.pcap")
-    report = generate(profile, tmp_path / "p.parquet", "parquet")
+    report = generate(profile, tmp_path / "p.parquet")
     assert sum(report.counts) == 15_000
     rows = pq.read_table(tmp_path / "p.parquet").to_pylist()
     for row, p in zip(rows, read_pcap(tmp_path / "p.pcap"), strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 from terascope.sharing.cost import Accounting
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import frontier
+from terascope.sharing.fptas import Allocator
 from terascope.sharing.model import Attributes, Node, Query, Tree
 from terascope.sharing.plan import Planner
 from tests.sharing.test_plan import Correlated, correlated
@@ -82,7 +82,7 @@ def test_greedy_is_near_the_best_of_all_trees(texts: tuple[str, ...], seed: int)
     statistics: Correlated = correlated(names, seed)
     sets = [frozenset(text) for text in texts]
     curves, accounting = Curves(statistics, "lru"), Accounting("lru")
-    frontiers = [frontier(tree, curves, accounting, EPS) for tree in all_trees(sets)]
+    frontiers = [Allocator(tree, curves, accounting, EPS).frontier() for tree in all_trees(sets)]
     planner = Planner(tuple(Query(keys) for keys in sets), statistics, eps=EPS)
     for size in MEMORY:
         best = min(float(found.cost[found.best(size)]) for found in frontiers)

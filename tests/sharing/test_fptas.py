@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from terascope.sharing.cost import Accounting, evaluate, least_cost
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import frontier, without_empty
+from terascope.sharing.fptas import Allocator, without_empty
 from terascope.sharing.model import Attributes, Node, TableModel, Tree, entry_bytes
 from tests.sharing.known_statistics import KnownStatistics
 
@@ -86,7 +86,7 @@ def test_within_eps_of_all_allocations(
     tree, curves, accounting = small_tree(shape), Curves(statistics, model), Accounting("lru")
     full = tuple(curves.of(node.attributes).most for node in tree.nodes)
     memory = part * accounting.memory(tree.with_buckets(full))
-    found = frontier(tree, curves, accounting, EPS)
+    found = Allocator(tree, curves, accounting, EPS).frontier()
     point = found.best(memory)
     assert found.memory[point] <= memory * (1 + 1e-9)
     assert found.cost[point] <= (1 + EPS) * exhaustive(tree, curves, accounting, memory)
@@ -97,7 +97,7 @@ def test_within_eps_of_all_allocations(
 def test_a_frontier_is_what_it_says(statistics: KnownStatistics, shape: int, bounded: bool) -> None:
     tree, curves = small_tree(shape), Curves(statistics, "lru")
     accounting = Accounting("lru", 4.0, bounded)
-    found = frontier(tree, curves, accounting, 0.25)
+    found = Allocator(tree, curves, accounting, 0.25).frontier()
     assert (np.diff(found.memory) > 0).all()
     assert (np.diff(found.cost) < 0).all()
     assert found.memory[0] == 0
@@ -116,7 +116,7 @@ def test_leaves_share_a_budget() -> None:
     )
     tree = Tree((Node(keys("a"), None, True, 0), Node(keys("b"), None, True, 0)))
     accounting, curves = Accounting("lru", 3.0, True), Curves(statistics, "uniform")
-    found = frontier(tree, curves, accounting, EPS)
+    found = Allocator(tree, curves, accounting, EPS).frontier()
     width = entry_bytes(len(tree.nodes[0].attributes), tree.nodes[0].slots, 20)
     sizes = found.allocations[found.best(100 * width)]
     assert sizes[0] == pytest.approx(100, rel=0.05)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from terascope.sharing.cost import Accounting, evaluate, tree_arrays
 from terascope.sharing.curves import Curves
-from terascope.sharing.fptas import frontier, merged, without_empty
+from terascope.sharing.fptas import Allocator, merged, without_empty
 from terascope.sharing.hull import PricedTree, best_of, priced
 from terascope.sharing.model import TableModel, flat_tree
 from terascope.sharing.plan import Planner
@@ -63,7 +63,7 @@ def test_bounds_are_below_what_algorithm_2_finds(
     tree, curves, accounting = small_tree(shape), Curves(statistics, "lru"), accountings(bounded)
     (by_price,) = priced([tree], curves, accounting, EPS)
     found = by_price.frontier
-    fine = frontier(tree, curves, accounting, 0.4 if bounded else 0.02)
+    fine = Allocator(tree, curves, accounting, 0.4 if bounded else 0.02).frontier()
     memory = part * fine.memory[-1]
     least = by_price.least(np.array([memory]))[0]
     assert least <= fine.cost[fine.best(memory)]
@@ -115,7 +115,7 @@ def test_a_flat_tree_with_bounded_queries_is_divided_well() -> None:
     curves, accounting = Curves(correlated(names, 4), "lru"), accountings(bounded=True)
     flat = flat_tree(queries)
     (found,) = priced([flat], curves, accounting, EPS)
-    fine = frontier(flat, curves, accounting, 0.02)
+    fine = Allocator(flat, curves, accounting, 0.02).frontier()
     dice = random.Random(1)
     for _ in range(20):
         memory = fine.memory[-1] * 10 ** dice.uniform(-2, 0)

@@ -1,9 +1,34 @@
-"""The status of the tables, aggregate trees and slices that queries share. Pure data."""
+"""The status of the tables, aggregate trees and slices that queries share. Pure data.
+
+A field made by `counter` or `gauge` is a Prometheus metric, too (terascope.operate.metrics).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+
+def metric(
+    kind: str,
+    help: str,
+    default: Any = None,
+    name: str = "",
+    value: Callable[[Any], float | None] = lambda amount: amount,
+    label: str = "",
+) -> Any:
+    """A field of a status. `name`: that of the metric, where it is not the field's. `value`: the
+    metric's value, from the field's; None: no sample. `label`: the label of a mapping's keys.
+    """
+    about = {"kind": kind, "help": help, "name": name, "value": value, "label": label}
+    if label:
+        return field(default_factory=dict, metadata=about)
+    return field(default=default, metadata=about)
+
+
+counter, gauge = partial(metric, "counter"), partial(metric, "gauge")
 
 
 @dataclass(frozen=True)
@@ -14,18 +39,16 @@ class TreeStatus:
     queries: tuple[str, ...]
     tree: tuple[str, ...] = ()
     """A line for each table, children below their parents; empty: all tables take tuples."""
-    intermediate: int = 0
-    """Internal tables, which no query reads."""
-    since: float = 0.0
-    """The time since which it is in force, in Unix seconds."""
-    gain: float = 0.0
-    """The predicted share of the cost that it saves, when it was put in force."""
-    possible_gain: float = 0.0
-    """The share of the cost that another sharing would save now."""
-    probes_per_tuple: float | None = None
+    intermediate: int = gauge("Intermediate aggregates.", 0)
+    since: float = gauge("When the tree took its place, unix time.", 0.0, "since_seconds")
+    gain: float = gauge("Part of the cost that it was expected to save.", 0.0)
+    possible_gain: float = gauge("What another tree would save now.", 0.0)
+    probes_per_tuple: float | None = gauge("Hash operations, counted.", None)
     """Hash operations since it was put in force: for each tuple that the aggregations take, or for
     each tuple that is read if they take different ones."""
-    tables: tuple[tuple[str, ...], ...] = ()
+    tables: tuple[tuple[str, ...], ...] = gauge(
+        "Tables of several aggregations with the same keys.", (), value=len
+    )
     """The names of the aggregations of each shared table, which have the same keys and different
     conditions."""
 
@@ -48,21 +71,24 @@ class WindowStatus:
     on: str
     """The stream of tuples, and the time on which its windows are measured."""
     keys: tuple[str, ...] = ()
-    clusters: tuple[ClusterStatus, ...] = ()
-    rate: float = 0.0
-    """The tuples a second, of event time, for which it was planned."""
-    measured: bool = False
-    """Whether that rate was measured, in a sample or in closed slices; otherwise it is assumed."""
-    since: float = 0.0
-    """The time of planning, in Unix seconds."""
-    costs: Mapping[str, float | None] = field(default_factory=dict)
-    """The cost of each alternative at that rate, in microseconds a second; None: impossible."""
-    rate_now: float | None = None
-    """The tuples a second of the slices that closed last."""
-    possible_gain: float = 0.0
-    """The share of the cost that another composition would save at the present rate."""
-    retired: int = 0
-    """Clusters that receive no more tuples and still have slices that windows contain."""
+    clusters: tuple[ClusterStatus, ...] = gauge(
+        "Clusters of windows that share slices.", (), value=len
+    )
+    rate: float = gauge("Tuples a second that slices were planned for.", 0.0, "planned_rate")
+    """Of event time."""
+    measured: bool = gauge("1: that rate was measured; 0: assumed.", False, "planned_measured")
+    since: float = gauge("When slices were planned, unix time.", 0.0, "planned_seconds")
+    costs: Mapping[str, float | None] = gauge(
+        "What an alternative costs at the planned rate, in microseconds a second.",
+        name="cost",
+        label="alternative",
+    )
+    """None: impossible."""
+    rate_now: float | None = gauge(
+        "Tuples a second of the slices that were closed last.", None, "rate"
+    )
+    possible_gain: float = gauge("What other slices would save now.", 0.0)
+    retired: int = gauge("Clusters without new tuples that windows still have.", 0)
 
     @property
     def queries(self) -> tuple[str, ...]:
