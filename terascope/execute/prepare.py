@@ -113,7 +113,7 @@ SLOW_S: Final = 0.2
 SLOW_KERNELS: Final = 3
 """The number of slow kernels that indicates a set that was never compiled."""
 LEFT_FOR_EACH: Final = 4
-"""So many kernels must be left for each process that is started."""
+"""The least number of kernels that are left for each process that is started."""
 WORKER: Final = "terascope.execute.prepare"
 
 

@@ -51,9 +51,9 @@ class Ranking:
         self._top = top
         self._batches: list[pa.RecordBatch] = []
         self._ranked = 0
-        """How many rows were left when rows were last ranked."""
+        """The number of rows that were left when rows were last ranked."""
         self._new = 0
-        """How many rows have come since."""
+        """The number of rows that have come since."""
 
     def take(self, columns: pa.RecordBatch) -> None:
         rows = plain(hopeful(columns, self._top))

@@ -196,7 +196,7 @@ KEPT_BYTES: Final = 2**31 - 1
 
 @cache
 def keep_freed_memory() -> None:
-    """Once in a process; where the C library is another one nothing happens."""
+    """Keep freed memory in this process. With another C library than GNU's nothing happens."""
     if sys.platform != "linux":
         return
     try:

@@ -331,7 +331,7 @@ def encode_bytes(
     words: Ints,
     count: int,
 ) -> tuple[int, int]:
-    """As encode_integers; a row of the table is (word, code)."""
+    """Encode runs of bytes as encode_integers does integers. A row of the table is (word, code)."""
     top = np.uint64(len(table) - 1)
     for i in range(start, len(codes)):
         if masks[i] == 0:

@@ -89,7 +89,7 @@ STATE_WORDS = (
 """The state of a table beside its rows: one 64-bit word each."""
 
 LATE_LIMIT = 64
-"""So many late tuples in a row mean that the clock was set back, and not that tuples overtook each
+"""More late tuples in a row mean that the clock was set back, and not that tuples overtook each
 other: their epoch becomes the current one."""
 
 
