@@ -2,7 +2,8 @@
 
 In: batches as they were read, and the selection of each query. Out: one long vector for each key,
 argument and epoch. A pending key is held as the codes of its values, which take less memory than
-the columns from which the key is computed.
+the columns from which the key is computed. Tuples with a FLOAT beyond the ordinary range are set
+apart: they do not enter a table, but leave at once as partial groups.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class TupleVectors(Facts):
     _aparts: dict[int, Apart] = field(default_factory=dict)
 
     def vector(self, kind: Kind, expr: Expr, selection: Selection) -> Values:
+        """The vector that all selections share, or that of one selection."""
         shared = self.vectors.get((kind, expr, None))
         return self.vectors[kind, expr, selection] if shared is None else shared
 
