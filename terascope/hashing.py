@@ -6,12 +6,11 @@ In: a word, or the names of the words of a key in a generated kernel. Out: a has
   leave a table: for the destination of a group, for parts on disk, for samples, and for
   dictionaries.
 - `multiplied` is one multiplication; only its upper bits are good. It is used where a word is
-looked
-  up in a small table, or tuples are put into parts.
+  looked up in a small table, or tuples are put into parts.
 - `table_hash` is the same for the keys of a table of groups, which are small dense codes. It
-spreads
-  them better than a random function would: 20,000 groups of one key fill 1.41 times as many places
-  of a table of 20,000, those of two keys 0.95 to 1.05 times as many. The upper bits are the place.
+  spreads them better than a random function would: 20,000 groups of one key fill 1.41 times as many
+  places of a table of 20,000, those of two keys 0.95 to 1.05 times as many. The upper bits are the
+  place.
 - `random_hash` behaves as a random function (0.99 to 1.01 times as many): the cost model of bounded
   tables predicts evictions for such a one (paper 4, III). It takes two multiplications for each
   word.

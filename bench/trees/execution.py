@@ -18,7 +18,6 @@ import numpy as np
 from bench.trees.streams import Stream
 from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
-from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.task import Groups, LowTask, Ready
 from terascope.functions.slots import COUNT
 from terascope.physical.low_plan import LowAggregate, LowPlan, Slot, TableChoice, TableKind
@@ -92,7 +91,7 @@ def executed(stream: Stream, tree: Tree, kind: TableKind, statistics: Statistics
 def tuples_in(plan: LowPlan, groups: Groups) -> int:
     query = plan.queries[groups.query]
     assert isinstance(query, LowAggregate)
-    return int(groups.block.rows[:, group_fields(query).shape.slot(0)].sum())
+    return int(groups.block.rows[:, query.groups.shape.slot(0)].sum())
 
 
 def low_plan(

@@ -17,8 +17,7 @@ import pyarrow as pa
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.results.parts import GROUP_BYTES, Part, PartWriter
 from terascope.execute.rows.collect import Ranking, Regrouping
-from terascope.execute.rows.early import Early, early
-from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.steps import Early, early, run_steps
 from terascope.execute.rows.task_joins import JoinRows, TaskJoins
 from terascope.files import make_folder
 from terascope.kernels.columns.arrays import Ints

@@ -26,11 +26,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import arrow_type
 from terascope.execute.delivery import Delivery
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.results.parts import Part, write_part
-from terascope.execute.rows.collect import Sequences, plain
+from terascope.execute.rows.collect import Sequences
+from terascope.execute.rows.steps import batch_of
 from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.execute.spill import Spill
 from terascope.functions.overflow import SUM, Overflow, overflow_of
@@ -56,7 +56,7 @@ from terascope.kernels.merge.payload import (
     unpack_tuples,
 )
 from terascope.kernels.tables.slots import Shape
-from terascope.physical.delivery import Side, Sink, Target, TaskJoin
+from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.types import Type
 
 BLOCK_ROWS: Final = 1 << 16
@@ -353,13 +353,6 @@ class LeftoverJoin:
         for stream, payload in packed:
             rows.setdefault(stream, []).extend(unpack_tuples(payload))
         for join in self.joins:
-            sides = [together(rows.pop(side.leftovers, []), side) for side in join.sides]
+            sides = [batch_of(rows.pop(side.leftovers, []), side.fields) for side in join.sides]
             made = joined(join, sides[0], sides[1])
             yield write_part(self.sink, join.query, join.fields, made)
-
-
-def together(batches: Sequence[pa.RecordBatch], side: Side) -> pa.RecordBatch:
-    if batches:
-        return pa.concat_batches([plain(batch) for batch in batches])
-    empty = [pa.array([], arrow_type(f.type)) for f in side.fields]
-    return pa.RecordBatch.from_arrays(empty, [f.name for f in side.fields])

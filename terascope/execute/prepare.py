@@ -23,14 +23,14 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final, TypeAlias
 
-from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.grouping.tree import AggregateTrees, tree_of
 from terascope.kernels.codegen.generated_modules import GeneratedKernel, cache_folder
 from terascope.kernels.codegen.program import functions
 from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.kernels.tables.bounded_tables import compiled as bounded_kernels
-from terascope.kernels.tables.open_table_source import group_kernel, insert_kernel, update_kernel
+from terascope.kernels.tables.open_table import insert_kernel, update_kernel
+from terascope.kernels.tables.partitioned import group_kernel
 from terascope.physical.low_plan import LowAggregate, LowPlan, programs
 from terascope.physical.row_pipeline import Regroup
 
@@ -69,7 +69,7 @@ def prepare(plan: LowPlan, tell: Told, processes: int = 1) -> None:
 
 def prepare_windows(slices: Regroup, tell: Told) -> None:
     prepare(LowPlan((), (), (slices.query,)), tell)
-    assemble_kernel(group_fields(slices.query).shape).compile()
+    assemble_kernel(slices.query.groups.shape).compile()
 
 
 def node_kernels(tree: AggregateTrees, place: int, is_inner: bool) -> Iterator[Kernel]:
@@ -82,8 +82,7 @@ def node_kernels(tree: AggregateTrees, place: int, is_inner: bool) -> Iterator[K
     if not is_inner:
         # What leaves any table of a task meets in one table. Which epochs a task has for itself is
         # known only when there are tasks: any may need a merge.
-        yield insert_kernel, (node.group_shape,)
-        yield combine_kernel, (node.group_shape,)
+        yield from ((combine_kernel, (node.group_shape, wide)) for wide in (False, True))
 
 
 def table_kernels(query: LowAggregate, masked: bool) -> Iterator[Kernel]:
@@ -114,7 +113,7 @@ SLOW_S: Final = 0.2
 SLOW_KERNELS: Final = 3
 """The number of slow kernels that indicates a set that was never compiled."""
 LEFT_FOR_EACH: Final = 4
-"""So many kernels must be left for each process that is started."""
+"""The least number of kernels that are left for each process that is started."""
 WORKER: Final = "terascope.execute.prepare"
 
 

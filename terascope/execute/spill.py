@@ -21,10 +21,9 @@ from typing import Final
 import numpy as np
 
 from terascope.diagnostic import OutputError, as_mistake
-from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Bytes, Codes, Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
-from terascope.kernels.merge.groups import Block, largest, rows_at
+from terascope.kernels.merge.groups import Block, in_order_of, largest, row_hash, rows_at
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.types import INT_MAX
@@ -267,29 +266,15 @@ def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]
     """The order of rows by a hash of their keys, and the start of each part. `bits`: the bits of
     the hash that decide, from this one on.
     """
-    order = np.empty(len(rows), np.int32)
-    edges = np.zeros(parts + 1, np.int64)
-    spread_rows(rows, shape.first_word, shape.first_slot, parts - 1, bits, edges, order)
-    return order, edges
+    numbers = np.empty(len(rows), np.int32)
+    number_parts(rows, shape.first_word, shape.first_slot, parts - 1, bits, numbers)
+    return in_order_of(numbers, parts)
 
 
-@compiled_for(
-    column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int64), output(np.int32)
-)
-def spread_rows(
-    rows: Rows, first_word: int, first_slot: int, last: int, bits: int, edges: Ints, order: Codes
+@compiled_for(column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
+def number_parts(
+    rows: Rows, first_word: int, first_slot: int, last: int, bits: int, numbers: Codes
 ) -> None:
-    """Count, then place. `last`: the number of the last part, a power of two less one."""
-    part = np.empty(len(rows), np.int32)
+    """The part of each row. `last`: the number of the last part, a power of two less one."""
     for i in range(len(rows)):
-        h = np.uint64(0)
-        for k in range(first_word, first_slot):
-            h = mix(h ^ np.uint64(rows[i, k]))
-        part[i] = (np.int64(h) >> bits) & last
-        edges[part[i] + 1] += 1
-    for p in range(last + 1):
-        edges[p + 1] += edges[p]
-    at = edges.copy()
-    for i in range(len(rows)):
-        order[at[part[i]]] = i
-        at[part[i]] += 1
+        numbers[i] = (np.int64(row_hash(rows, i, first_word, first_slot)) >> bits) & last

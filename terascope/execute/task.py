@@ -120,7 +120,7 @@ class LowTask:
         self._first, self._second = programs(plan)
         self._prefilter, self._derive = functions(self._first, plan.compiled)
         _, self._derive_keys = functions(self._second, plan.compiled)
-        self._selections = Selections(self._first.words)
+        self._selections = Selections()
         self._chosen = [self._selections.of(node) for node in (*plan.queries, *plan.inner)]
         self._pending_tuples = PendingTuples(
             [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
@@ -182,6 +182,7 @@ class LowTask:
                 yield from self._take_all(place + 1)
         for place in self._top_down():
             yield from self._over(place, ALL)
+        self._count()
 
     def _is_full(self) -> bool:
         """Whether there is no memory for another batch as large as the last."""
@@ -274,7 +275,6 @@ class LowTask:
                 yield Groups(place, whole, aggregator.key_dictionaries, complete=True)
             if len(cut.rows):
                 yield Groups(place, cut, aggregator.key_dictionaries, complete=False)
-        self._count(place)
 
     def _are_complete(self, place: int, epochs: Ints) -> Flags:
         """The epochs of a node that no other task has, and of which no partials were sent."""
@@ -287,12 +287,12 @@ class LowTask:
             complete &= ~np.isin(epochs, np.fromiter(given, np.int64, len(given)))
         return complete
 
-    def _count(self, place: int) -> None:
-        """Add the counts of an aggregator since the last call."""
-        probes, evicted, flushed = self._aggregators[place].counts()
-        self.counters.probes[place] += probes
-        self.counters.evicted[place] += evicted
-        self.counters.flushed[place] += flushed
+    def _count(self) -> None:
+        """Add the counts of all aggregators, which are done."""
+        totals = self.counters.probes, self.counters.evicted, self.counters.flushed
+        for place, aggregator in self._aggregators.items():
+            for total, count in zip(totals, aggregator.counts(), strict=True):
+                total[place] += count
 
     def report(self, read: str) -> dict[str, object]:
         """The counters of the task and the figures of its operators, as JSON."""
@@ -374,6 +374,7 @@ class LowTask:
         ):
             return
         early = self._sent_early
+        self._count()
         self._begin()
         give_back()
         self._sent_early = early

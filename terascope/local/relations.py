@@ -9,7 +9,7 @@ other operator; its rows are few, because the low level has reduced them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
 from terascope.execute.rows.collect import Regrouping, first_rows
-from terascope.execute.rows.steps import matched, plain_column, run_steps
+from terascope.execute.rows.steps import batch_of, run_steps
+from terascope.execute.rows.task_joins import matched
 from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
 from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
@@ -71,7 +72,9 @@ class ArrowRelations:
             return self.streams[rel.stream].select(list(rel.names))
         given = [self.rows(source) for source in inputs(rel)]
         operator = arrow_operator(rel, self.parameters, self.compiled)
-        return self._by_reference(rel, given) if operator is None else named(operator(given), rel)
+        if operator is None:
+            return self._by_reference(rel, given)
+        return batch_of([operator(given)], rel.fields)
 
     def _by_reference(self, rel: Rel, given: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         context = Evaluation(no_scan, {}, self.horizons, self.parameters)
@@ -179,12 +182,6 @@ def column_of(values: Sequence[Value], field: Field) -> pa.Array:
         raise ValueMistake(f"column {field.name}: {mistake}") from mistake
 
 
-def named(rows: pa.RecordBatch, rel: Rel) -> pa.RecordBatch:
-    """The columns of a relation, without dictionaries, under its own names."""
-    pairs = zip(rows.columns, rel.fields, strict=True)
-    return pa.RecordBatch.from_arrays([plain_column(c, f.type) for c, f in pairs], list(rel.names))
-
-
 def with_missing_keys(groups: pa.RecordBatch, rel: Aggregate) -> pa.RecordBatch:
     """Groups of a grouping set with the other keys, which are NULL."""
     found = dict(zip(groups.schema.names, groups.columns, strict=True))
@@ -195,20 +192,6 @@ def with_missing_keys(groups: pa.RecordBatch, rel: Aggregate) -> pa.RecordBatch:
 def tuples_of(batch: pa.RecordBatch) -> list[Row]:
     columns = [column.to_pylist() for column in batch.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-
-
-def batch_of(batches: Iterable[pa.RecordBatch], fields: Sequence[Field]) -> pa.RecordBatch:
-    """Batches with the columns of `fields` as one, without dictionaries."""
-    schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
-    found = [
-        pa.RecordBatch.from_arrays(
-            [plain_column(c, f.type) for c, f in zip(batch.columns, fields, strict=True)],
-            schema=schema,
-        )
-        for batch in batches
-    ]
-    empty = pa.RecordBatch.from_arrays([pa.array([], t) for t in schema.types], schema=schema)
-    return pa.concat_batches([*found, empty])
 
 
 def in_windows(rel: Window, rows: pa.RecordBatch) -> pa.RecordBatch:

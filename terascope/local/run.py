@@ -24,10 +24,11 @@ from terascope.execute.reports import Outgoing, TaskReports, scan_horizon
 from terascope.execute.results.job_result import JobResult
 from terascope.execute.results.parts import Part, write_part
 from terascope.execute.results.result_files import sorted_places
+from terascope.execute.rows.steps import batch_of
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.local.choice import not_local
-from terascope.local.relations import ArrowRelations, batch_of
+from terascope.local.relations import ArrowRelations
 from terascope.physical.delivery import Sink, Target
 from terascope.physical.job import Job, Output
 from terascope.physical.operators import Measure

@@ -137,13 +137,20 @@ class LowAggregate:
 
     @property
     def shape(self) -> Shape:
-        keys = len(self.plain_keys) + (self.epoch_in_key and self.epoch is not None)
+        """The shape of groups in a table. An epoch in the key is its first word, as two codes."""
+        keys = len(self.plain_keys) + 2 * (self.epoch_in_key and self.epoch is not None)
         return Shape(keys, tuple(slot.kept for slot in self.slots))
 
     @property
     def group_shape(self) -> Shape:
         """The shape of groups that left a table: without their epoch."""
         return Shape(len(self.plain_keys), self.shape.slots)
+
+    @property
+    def groups(self) -> GroupFields:
+        """The layout of the groups for the operators above."""
+        keys = (Field(name, expr.type) for name, expr in self.keys)
+        return group_fields(keys, self.slots, self.epoch)
 
 
 LowQuery: TypeAlias = LowSelect | LowAggregate

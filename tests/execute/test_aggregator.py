@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from terascope.execute.grouping.aggregator import Aggregator, group_fields
+from terascope.execute.grouping.aggregator import Aggregator
 from terascope.execute.grouping.pending_tuples import PendingTuples
 from terascope.execute.grouping.selections import Admission
 from terascope.execute.rows.collect import plain
@@ -56,7 +56,7 @@ def run(
         aggregator.take(gathering.take(), chosen)
         aggregator.settle()
     (released,) = aggregator.release(None)
-    fields = group_fields(asked)
+    fields = asked.groups
     rows = plain(finished_columns([released.block], fields, aggregator.key_dictionaries))
     return {row["key"]: list(row.values())[-len(asked.slots) :] for row in rows.to_pylist()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from terascope.execute.rows.early import limits_of, passing_numbers, places_within
+from terascope.execute.rows.steps import limits_of, passing_numbers, places_within
 from terascope.functions.aggregates.folding import MAX_FLOAT
 from terascope.functions.registry import Functions
 from terascope.functions.slots import COUNT, SUM_INT

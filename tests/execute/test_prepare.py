@@ -22,7 +22,8 @@ from terascope.kernels.codegen.generated_modules import cache_folder, load_modul
 from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.kernels.tables import bounded_tables
-from terascope.kernels.tables.open_table_source import group_kernel, insert_kernel, update_kernel
+from terascope.kernels.tables.open_table import insert_kernel, update_kernel
+from terascope.kernels.tables.partitioned import group_kernel
 from terascope.physical.job import Job
 from terascope.physical.low_plan import Slot, TableKind
 from terascope.physical.planner import plan_job

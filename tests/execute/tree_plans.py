@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from terascope.connectors.base import Column
 from terascope.connectors.registry import parse_interface
-from terascope.execute.grouping.aggregator import group_fields
 from terascope.execute.task import Groups, LowTask, TaskCounters, Tuples
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.kernels.merge.groups import MergedGroups
@@ -120,7 +119,7 @@ def run(plan: LowPlan, path: Path, split_bytes: int = 1 << 30) -> tuple[Found, T
             query = plan.queries[ready.query]
             assert isinstance(query, LowAggregate)
             blocks = MergedGroups(ready.dictionaries, iter([ready.block]))
-            for key, values in partials_of([blocks], group_fields(query).shape):
+            for key, values in partials_of([blocks], query.groups.shape):
                 assert (query.name, key) not in whole, "said to be complete, and came again"
                 if ready.complete:
                     assert key not in found[query.name]

@@ -13,7 +13,7 @@ from terascope.files import CACHE_VARIABLE
 from terascope.functions.aggregates.folding import MAX_INT
 from terascope.functions.slots import COUNT
 from terascope.kernels.codegen.generated_modules import cache_folder, load_module
-from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
+from terascope.kernels.tables.open_table import insert_kernel, update_kernel
 from terascope.kernels.tables.slots import Shape
 
 KERNELS: list[Kernel] = [(insert_kernel, (Shape(keys, (COUNT,)),)) for keys in range(1, 9)]

@@ -34,8 +34,7 @@ def columns(many: int) -> list[Expr]:
 
 
 def made(predicates: list[Expr], derived: list[Expr]) -> Program:
-    words = -(-len(predicates) // programs.WORD)
-    return Program(programs.prefilter(predicates), words, programs.derive(derived), tuple(derived))
+    return Program(programs.prefilter(predicates), programs.derive(derived), tuple(derived))
 
 
 def computed(program: Program, compiled: bool) -> tuple[list[Any], list[Any], Any]:

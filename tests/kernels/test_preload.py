@@ -14,7 +14,7 @@ import numpy as np
 from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.codegen.generated_modules import report_used
 from terascope.kernels.tables.slots import Shape
-combine_kernel(Shape(1, ())).compile()
+combine_kernel(Shape(1, ()), True).compile()
 
 report_used()
 report_used()
@@ -28,7 +28,7 @@ preload.load_used()
 print(len(loaded), loaded[-1][1], any(name.startswith("terascope_kernel_") for name in sys.modules))
 from terascope.kernels.merge.merge_table import combine_kernel
 from terascope.kernels.tables.slots import Shape
-combine_kernel(Shape(1, ())).compile()
+combine_kernel(Shape(1, ()), True).compile()
 print(len(loaded))
 preload.report_used()
 """

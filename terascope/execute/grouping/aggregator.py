@@ -14,40 +14,26 @@ from typing import Final
 import numpy as np
 
 from terascope.execute.grouping.pending_groups import Released
-from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots
+from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots, set_apart
 from terascope.execute.grouping.selections import Admission, Selection
-from terascope.execute.grouping.set_apart import set_apart
 from terascope.execute.grouping.tree_edges import TreeNode
 from terascope.functions.slots import SUM_INT
 from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values
-from terascope.kernels.columns.dictionary import NumberDictionary
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.groups import NO_EPOCH, GroupFields, key_codes, largest
+from terascope.kernels.merge.groups import NO_EPOCH, largest
 from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
 from terascope.kernels.tables.open_table import NumpyTable, OpenTable
 from terascope.kernels.tables.partitioned import group_parts
-from terascope.kernels.tables.slots import Shape, TableColumns, put_keys
+from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.machine_code import column, compiled_for, output
 from terascope.physical.low_plan import LowAggregate
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field
 
 NO_OVERFLOW: Final = 1 << 62
 MOST_RUNS: Final = 4096
 MANY_ROWS: Final = 1 << 15
 MANY_GROUPS: Final = 1 << 14
 """With more groups a table is larger than the cache: tuples are grouped part by part."""
-
-
-def group_fields(query: LowAggregate) -> GroupFields:
-    """The layout of the groups of a query for the operators above."""
-    return GroupFields(
-        tuple(Field(name, expr.type) for name, expr in query.keys),
-        tuple(Field(slot.name, slot.type) for slot in query.slots),
-        query.group_shape,
-        query.epoch,
-        tuple(slot.sum_text for slot in query.slots),
-    )
 
 
 class Aggregator(TreeNode):
@@ -69,9 +55,6 @@ class Aggregator(TreeNode):
         self._read = read or query
         self._read_shape = Shape(self.shape.keys, self._read.shape.slots)
         """The shape of groups of one epoch in the table."""
-        self._counted = 0, 0
-        """The counters of a bounded table at the last call of `counts`."""
-        self._dictionaries = dictionaries
         self._epoch = NO_EPOCH
         """The epoch of the groups in the table, or the earliest of their epochs."""
         self._reach = 0
@@ -91,7 +74,7 @@ class Aggregator(TreeNode):
             return OpenTable(self._read.shape, choice.max_bytes)
         shape = replace(self._read_shape, with_epoch=True)
         capacity = choice.groups or capacity_for(shape, choice.max_bytes, choice.kind)
-        return BoundedTable(shape, choice.kind, capacity, choice.flush, self._bounded_groups)
+        return BoundedTable(shape, choice.kind, capacity, choice.flush, self._wait_apart)
 
     @property
     def memory_bytes(self) -> int:
@@ -119,18 +102,18 @@ class Aggregator(TreeNode):
         entry = chosen.entry
         wanted = reading_slots(self._read, chosen)
         vectors = [tuples.argument(slot, selection, entry) for slot, selection in wanted]
-        codes = [tuples.codes(expr, entry) for expr in self.query.plain_keys]
+        codes = [tuples.vector("codes", expr, entry) for expr in self.query.plain_keys]
         columns = TableColumns(codes, [v for v, _ in vectors], [m for _, m in vectors])
         epochs = self._epochs(tuples, entry)
         if self.shape.ranges:
-            own = set_apart(tuples, rows, self._read, columns, self._read_shape)
-            columns = own.columns
-            if own.groups is not None:  # FLOATs beyond the ordinary range leave as partial groups
-                self.evicted += len(own.groups)
-                self.leave(NO_EPOCH if epochs is None else epochs[own.apart], own.groups)
-                rows = own.rows
-                if not len(rows):
-                    return
+            rows, columns, apart, groups = set_apart(
+                tuples, rows, self._read, columns, self._read_shape
+            )
+            if len(groups):  # FLOATs beyond the ordinary range leave as partial groups
+                self.evicted += len(groups)
+                self.leave(NO_EPOCH if epochs is None else epochs[apart], groups)
+            if not len(rows):
+                return
         if isinstance(self._table, BoundedTable):
             if epochs is None:
                 epochs = np.full(tuples.count, NO_EPOCH, np.int64)
@@ -140,9 +123,9 @@ class Aggregator(TreeNode):
             self._add(rows, columns, False)
         elif self.query.epoch_in_key:
             self._note_oldest(epochs[rows])
-            first = np.zeros(tuples.count, np.int32)
-            first[rows] = self._epoch_codes.encode_numbers(epochs[rows], None)
-            self._add(rows, replace(columns, codes=[first, *codes]), False)
+            halves = np.ascontiguousarray(epochs).view(np.int32)
+            word = [np.ascontiguousarray(halves[half::2]) for half in (1, 0)]
+            self._add(rows, replace(columns, codes=[*word, *codes]), False)
         else:
             most, present = self._most(tuples, columns), all(map(tuples.is_present, columns.masks))
             sure = present and tuples.count * most < NO_OVERFLOW
@@ -160,7 +143,8 @@ class Aggregator(TreeNode):
     def _epochs(self, tuples: TupleVectors, choice: Selection) -> Ints | None:
         if self.query.epoch is None:
             return None
-        values, masks = tuples.number(self._epoch_key, choice)
+        values = tuples.vector("values", self._epoch_key, choice)
+        masks = tuples.vector("masks", self._epoch_key, choice)
         if tuples.is_present(masks):
             return values
         return np.where(masks != 0, values, NO_EPOCH)
@@ -169,10 +153,6 @@ class Aggregator(TreeNode):
     def _epoch_key(self) -> Expr:
         assert self.query.epoch is not None
         return self.query.keys[self.query.epoch][1]
-
-    @property
-    def _epoch_codes(self) -> NumberDictionary:
-        return self._dictionaries.of_epoch(self._epoch_key)
 
     def _note_oldest(self, epochs: Ints) -> None:
         oldest = int(epochs.min())
@@ -217,12 +197,7 @@ class Aggregator(TreeNode):
         return max((tuples.once(("most", id(v)), largest, v) for v in summed), default=0)
 
     def _add_apart(
-        self,
-        tuples: TupleVectors,
-        entry: Selection,
-        some: Codes,
-        columns: TableColumns,
-        sure: bool,
+        self, tuples: TupleVectors, entry: Selection, some: Codes, columns: TableColumns, sure: bool
     ) -> bool:
         """Group tuples part by part, if they are many or partitioned already. False when they are
         not, or when a sum overflows.
@@ -270,12 +245,11 @@ class Aggregator(TreeNode):
         if not self.query.epoch_in_key or self.query.epoch is None:
             self.leave(self._epoch, groups)
         elif len(groups):
-            epochs = self._epoch_codes.numbers(key_codes(groups, self.query.shape, 0))
-            self.leave(epochs, without_first_key(groups, self.query.shape))
+            self._wait_apart(groups)
 
-    def _bounded_groups(self, groups: Rows) -> None:
-        """Pending rows of a bounded table, which have their epoch in the second word."""
-        self.leave(np.ascontiguousarray(groups[:, 1]), np.delete(groups, 1, axis=1))
+    def _wait_apart(self, groups: Rows) -> None:
+        """Pending rows of several epochs, which have their epoch in the second word."""
+        self.leave(groups[:, 1].copy(), np.delete(groups, 1, axis=1))
 
     def flush(self, before: int | None) -> None:
         if self._held and (before is None or self._epoch < before):
@@ -296,12 +270,11 @@ class Aggregator(TreeNode):
         yield from super().release(before)
 
     def counts(self) -> tuple[int, int, int]:
+        probes, evicted, flushed = super().counts()
         if isinstance(self._table, BoundedTable):
-            now = self._table.counters
-            early = now.evictions + now.late
-            self.evicted, self.flushed = early - self._counted[0], now.flushed - self._counted[1]
-            self._counted = early, now.flushed
-        return super().counts()
+            left = self._table.counters
+            evicted, flushed = evicted + left.evictions + left.late, flushed + left.flushed
+        return probes, evicted, flushed
 
 
 def itself(vector: Values) -> Values:
@@ -335,12 +308,3 @@ def run_edges(epochs: Ints, rows: Codes, edges: Ints) -> int:
             edges[count] = r
     edges[count + 1] = len(rows)
     return count + 1
-
-
-def without_first_key(groups: Rows, shape: Shape) -> Rows:
-    narrow = Shape(shape.keys - 1, shape.slots)
-    out = np.empty((len(groups), narrow.stride), np.int64)
-    out[:, 0] = groups[:, 0]
-    out[:, narrow.first_slot :] = groups[:, shape.first_slot :]
-    put_keys(out, narrow, (key_codes(groups, shape, key + 1) for key in range(narrow.keys)))
-    return out

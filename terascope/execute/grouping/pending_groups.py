@@ -18,7 +18,7 @@ from terascope.execute.spill import PARTS, SpilledGroups, parts_of
 from terascope.kernels.columns.arrays import Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block
-from terascope.kernels.tables.open_table import merge_groups
+from terascope.kernels.merge.merge_table import merge_groups
 from terascope.kernels.tables.slots import Shape
 
 MERGED_ROWS: Final = 1 << 15
@@ -54,8 +54,7 @@ class PendingGroups:
             if len(rows):
                 self._borrowed.append(Block.of(epochs, rows))
         elif len(rows):
-            order = np.argsort(epochs, kind="stable")
-            self._lots.append(Block.of_each(epochs[order], rows[order]))
+            self._lots.append(Block.of_each(epochs, rows))
 
     def settle(self) -> None:
         """Copy the remaining groups out of borrowed memory."""
@@ -131,7 +130,9 @@ class PendingGroups:
         if len(epochs) > FEW_EPOCHS:
             wide = Shape(self._shape.keys + 2, self._shape.slots)
             merged = merged_rows(wide, [with_epoch(block) for block in lots])
-            return None if merged is None else [without_epoch(merged)]
+            if merged is None:
+                return None
+            return [Block.of_each(merged[:, 1], np.delete(merged, 1, axis=1))]
         found = []
         for epoch in map(int, epochs):
             rows = [block.where(block.epochs == epoch).rows for block in lots]
@@ -203,12 +204,6 @@ def with_epoch(block: Block) -> Rows:
     rows[:, 1] = block.values(block.epochs)
     rows[:, 2:] = block.rows[:, 1:]
     return rows
-
-
-def without_epoch(rows: Rows) -> Block:
-    """The groups of rows with an epoch word, in order of their epochs."""
-    rows = rows[np.argsort(rows[:, 1], kind="stable")]
-    return Block.of_each(np.ascontiguousarray(rows[:, 1]), np.delete(rows, 1, axis=1))
 
 
 def own(rows: Rows) -> Rows:

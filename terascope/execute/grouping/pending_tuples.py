@@ -2,24 +2,28 @@
 
 In: batches as they were read, and the selection of each query. Out: one long vector for each key,
 argument and epoch. A pending key is held as the codes of its values, which take less memory than
-the columns from which the key is computed.
+the columns from which the key is computed. Tuples with a FLOAT beyond the ordinary range are set
+apart: they do not enter a table, but leave at once as partial groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from terascope.execute.grouping.selections import Admission, Selection
+from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
+from terascope.functions.slots import RANGE
 from terascope.kernels.codegen.statements import is_number
 from terascope.kernels.columns.arrays import (
     Codes,
     GrowingArray,
     Ints,
     Masks,
+    Rows,
     Values,
     Vector,
     all_valid,
@@ -27,9 +31,12 @@ from terascope.kernels.columns.arrays import (
 )
 from terascope.kernels.columns.batch import Facts, VectorBatch
 from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.kernels.merge.float_ranges import digits_of, ranges_of
+from terascope.kernels.tables.open_table import grouped
 from terascope.kernels.tables.partitioned import Apart
+from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.physical.low_plan import LowAggregate, Slot
-from terascope.plan.expr import Expr
+from terascope.plan.expr import Call, Expr, Lit
 
 Kind: TypeAlias = Literal["codes", "values", "masks"]
 Name: TypeAlias = tuple[Kind, Expr, Selection | None]
@@ -50,17 +57,8 @@ class TupleVectors(Facts):
     _apart_by: tuple[Codes, Selection] | None = None
     _aparts: dict[int, Apart] = field(default_factory=dict)
 
-    def codes(self, expr: Expr, selection: Selection) -> Codes:
-        return self._vector("codes", expr, selection)
-
-    def number(self, expr: Expr, selection: Selection) -> Vector:
-        return self._vector("values", expr, selection), self._vector("masks", expr, selection)
-
-    def validity(self, expr: Expr, selection: Selection) -> Masks:
-        """The mask of values that are not NULL, for any type."""
-        return self._vector("masks", expr, selection)
-
-    def _vector(self, kind: Kind, expr: Expr, selection: Selection) -> Values:
+    def vector(self, kind: Kind, expr: Expr, selection: Selection) -> Values:
+        """The vector that all selections share, or that of one selection."""
         shared = self.vectors.get((kind, expr, None))
         return self.vectors[kind, expr, selection] if shared is None else shared
 
@@ -69,12 +67,12 @@ class TupleVectors(Facts):
         belong to the slot. For a count only the validity matters.
         """
         expr = slot.argument
-        masks = all_valid(self.count) if expr is None else self.validity(expr, selection)
+        masks = all_valid(self.count) if expr is None else self.vector("masks", expr, selection)
         if selection != entry:
             masks = self._within(masks, selection)
         if expr is None or not slot.kept.reads_value:
             return self.once("no values", np.zeros, self.count, np.int64), masks
-        return self._vector("values", expr, selection), masks
+        return self.vector("values", expr, selection), masks
 
     def _within(self, masks: Masks, selection: Selection) -> Masks:
         """A validity mask, false outside of a selection."""
@@ -218,3 +216,64 @@ def reading_slots(query: LowAggregate, chosen: Admission) -> list[tuple[Slot, Se
     """The slots whose kernels read vectors, in their order, with the selection of each."""
     pairs = zip(query.slots, chosen.slots, strict=True)
     return [(slot, selection) for slot, selection in pairs if slot.kept.takes_argument]
+
+
+# ---- tuples that do not enter a table ------------------------------------------------------------
+
+
+def set_apart(
+    tuples: TupleVectors, rows: Codes, query: LowAggregate, columns: TableColumns, shape: Shape
+) -> tuple[Codes, TableColumns, Codes, Rows]:
+    """Separate the tuples that do not enter a table, because a FLOAT to be summed is beyond the
+    ordinary range. Returns the tuples that enter, and the columns without ranges; the others, and
+    for each a row of its own, a partial group (terascope.kernels.merge.float_ranges). `query`: as
+    its table reads it; `shape`: the shape of the groups in it.
+    """
+    slots = [slot for slot in query.slots if slot.kept.takes_argument]
+    nothing = tuples.once("no values", np.zeros, tuples.count, np.int64)
+    values: list[Values] = []
+    found: dict[Expr, tuple[Values, Ints]] = {}
+    beyond = np.zeros(len(rows), np.bool_)
+    for slot, vector, masks in zip(slots, columns.values, columns.masks, strict=True):
+        values.append(nothing if slot.kept == RANGE else vector)
+        if slot.kept == RANGE:
+            ranges = tuples.once(("ranges", id(vector)), ranges_of, vector)
+            if ranges is not None:
+                assert slot.argument is not None
+                found[slot.argument] = vector, ranges
+                beyond |= (ranges[rows] != 0) & (masks[rows] != 0)
+    entering = replace(columns, values=values)
+    if not beyond.any():
+        return rows, entering, rows[:0], np.empty((0, shape.stride), np.int64)
+    apart = rows[beyond]
+    groups = lone_groups(apart, slots, columns, found, shape)
+    return rows[~beyond], entering, apart, groups
+
+
+def lone_groups(
+    apart: Codes,
+    slots: Sequence[Slot],
+    columns: TableColumns,
+    found: Mapping[Expr, tuple[Values, Ints]],
+    shape: Shape,
+) -> Rows:
+    """A group for each of some tuples."""
+    digits = {
+        expr: digits_of(np.ascontiguousarray(vector[apart]), np.ascontiguousarray(ranges[apart]))
+        for expr, (vector, ranges) in found.items()
+        if vector.dtype == np.float64
+    }
+    values: list[Values] = []
+    for slot, vector in zip(slots, columns.values, strict=True):
+        own = vector[apart]
+        match slot.argument:
+            case expr if expr is not None and slot.kept == RANGE:
+                own = found[expr][1][apart] if expr in found else np.zeros(len(apart), np.int64)
+            case Call(function, (expr, Lit(value=int(place)))) if function == FLOAT_DIGIT:
+                if expr in digits:
+                    own = np.where(found[expr][1][apart] == 0, own, digits[expr][place])
+        values.append(own)
+    codes = [code[apart] for code in columns.codes]
+    lone = TableColumns(codes, values, [mask[apart] for mask in columns.masks])
+    each = np.arange(len(apart))
+    return grouped(shape, each.astype(np.int32), each, lone)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.kernels.columns.arrays import Codes, Hashes, Values, bit_vector, mark, select
+from terascope.kernels.columns.arrays import Codes, Hashes, Values, mark, select
 from terascope.kernels.columns.batch import VectorBatch
 from terascope.physical.low_plan import LowAggregate, LowQuery, Slot, Where
 from terascope.plan.expr import Expr
@@ -72,9 +72,7 @@ def condition_of(query: LowAggregate, slot: Slot) -> Condition:
 class Selections:
     """The different conditions of a plan, numbered."""
 
-    def __init__(self, words: int) -> None:
-        """`words`: the number of words of the bit vector."""
-        self._words = words
+    def __init__(self) -> None:
         self._known: dict[object, Selection] = {}
         self._conditions: list[Condition] = []
         self._asking: Counter[Expr] = Counter()
@@ -95,7 +93,7 @@ class Selections:
         return Admission(entry, tuple(self.number(condition_of(query, s)) for s in query.slots))
 
     def rows(self, batch: VectorBatch, bits: Sequence[Hashes]) -> dict[Selection, Codes]:
-        asked = BatchSelections(batch, bits, self._words, self._asking)
+        asked = BatchSelections(batch, bits, self._asking)
         return {number: asked.rows(c) for number, c in enumerate(self._conditions)}
 
 
@@ -103,7 +101,7 @@ class BatchSelections:
     """The conditions of one batch, with the results so far."""
 
     def __init__(
-        self, batch: VectorBatch, bits: Sequence[Hashes], words: int, asking: Mapping[Expr, int]
+        self, batch: VectorBatch, bits: Sequence[Hashes], asking: Mapping[Expr, int]
     ) -> None:
         """`asking`: the number of conditions with each predicate. Results of a predicate of a
         single condition are not cached.
@@ -111,7 +109,6 @@ class BatchSelections:
         self._batch = batch
         self._asking = asking
         self._bits = bits
-        self._words = words
         self._rows: dict[object, Codes] = {}
         self._answers: dict[Expr, NDArray[np.int8]] = {}
         """For each tuple whether a predicate is TRUE; -1: not evaluated yet."""
@@ -128,7 +125,7 @@ class BatchSelections:
             for one in condition.alternatives:
                 mark(self.rows(Condition(one.signature, one.rest)), taken)
             return np.flatnonzero(taken).astype(np.int32)
-        rows = select(self._bits, bit_vector(condition.signature, self._words), len(self._batch))
+        rows = select(self._bits, condition.signature, len(self._batch))
         for predicate in condition.rest:
             rows = rows[self._passing(predicate, rows)]
         return rows

@@ -30,7 +30,7 @@ class ParentEdge:
     query: LowAggregate
     """The query with slots of the parent as its arguments."""
     slots: tuple[int, ...]
-    """For each of its slots, the slot of the parent that it merges."""
+    """The places of the parent's slots that its slots merge, in their order."""
     present: int
     """Bits of the state word: a group of the parent belongs to the child if it has one of them, or
     if there are none here."""
@@ -109,7 +109,7 @@ def tree_of(plan: LowPlan) -> AggregateTrees:
 
 
 def edge(child: LowAggregate, parent: LowAggregate) -> ParentEdge:
-    """How a child reads the groups of a parent."""
+    """Describe how a child reads the groups of a parent."""
     if epoch_of(child) != epoch_of(parent) or child.interfaces != parent.interfaces:
         raise TreeMistake(f"{child.name} has other epochs than {parent.name}, or another source")
     missing = [name for name, expr in child.keys if expr not in dict(parent.keys).values()]

@@ -108,10 +108,8 @@ class TreeNode:
         yield from self._pending.release(before)
 
     def counts(self) -> tuple[int, int, int]:
-        """Probes, evicted and flushed groups since the last call."""
-        found = self.probes, self.evicted, self.flushed
-        self.probes = self.evicted = self.flushed = 0
-        return found
+        """Probes, evicted and flushed groups."""
+        return self.probes, self.evicted, self.flushed
 
 
 class TablelessNode(TreeNode):

@@ -28,7 +28,7 @@ from terascope.execute.results.result_files import Extent, extent_of, text_encod
 from terascope.files import PRIVATE, is_part, make_folder, open_file
 from terascope.kernels.columns.dictionary import NULL_CODE, Dictionary, dictionary_for
 from terascope.kernels.encode.parquet_chunk import ColumnPages
-from terascope.kernels.encode.parquet_thrift import RowGroup, file_metadata
+from terascope.kernels.encode.parquet_format import RowGroup, file_metadata
 from terascope.kernels.encode.text import csv_header
 from terascope.kernels.merge.finish import (
     Coded,

@@ -20,13 +20,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from terascope.execute.grouping.aggregator import Aggregator, group_fields
+from terascope.execute.grouping.aggregator import Aggregator
 from terascope.execute.grouping.pending_tuples import PendingTuples
 from terascope.execute.grouping.selections import Admission
 from terascope.execute.results.result_files import sorted_places
 from terascope.functions.overflow import Overflow
 from terascope.kernels.codegen.program import functions, program
-from terascope.kernels.columns.arrays import Flags, Ints, Rows, Values, decoded
+from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values, decoded
 from terascope.kernels.columns.batch import FinishedRows, VectorBatch
 from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
@@ -51,9 +51,9 @@ class Ranking:
         self._top = top
         self._batches: list[pa.RecordBatch] = []
         self._ranked = 0
-        """How many rows were left when rows were last ranked."""
+        """The number of rows that were left when rows were last ranked."""
         self._new = 0
-        """How many rows have come since."""
+        """The number of rows that have come since."""
 
     def take(self, columns: pa.RecordBatch) -> None:
         rows = plain(hopeful(columns, self._top))
@@ -160,7 +160,7 @@ class Regrouping:
 
     @property
     def fields(self) -> GroupFields:
-        fields = group_fields(self._aggregator.query)
+        fields = self._aggregator.query.groups
         return replace(fields, sums=self._sums) if self._sums else fields
 
     @property
@@ -217,7 +217,7 @@ class Sequences:
         largest = int(np.diff(self._edges).max(initial=0))
         self._stack = np.empty((largest, 1 + len(shape.slots)), np.int64)
 
-    def _in_order(self, rows: Rows) -> tuple[Ints, Ints]:
+    def _in_order(self, rows: Rows) -> tuple[Codes, Ints]:
         shape = self._fields.shape
         self._several = has_ranges(rows, shape)
         if not self._several:

@@ -3,7 +3,7 @@
 In: a call. Out: its statements. Division by zero is NULL; INTs divide towards minus infinity. A
 digit (terascope.functions.exact_floats) is cut off what the higher digits left of a value; all of
 these steps are exact. The digits of a value beyond the ordinary range are made elsewhere
-(terascope.execute.grouping.set_apart): here they are anything.
+(terascope.execute.grouping.pending_tuples): here they are anything.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def comparison(w: Statements, call: Call, guard: str | None) -> Term:
 
 
 def junction(w: Statements, call: Call, guard: str | None, decides: bool) -> Term:
-    """AND (FALSE decides, whatever is NULL) and OR (TRUE decides)."""
+    """Write AND, which FALSE decides whatever is NULL, or OR, which TRUE decides."""
     terms = [convert(w, w.term(a, guard), Type.BOOL) for a in call.args]
     return joined(w, terms, decides)
 
@@ -229,7 +229,7 @@ class Writer(Statements):
         return None
 
     def case(self, expr: Case, guard: str | None) -> Term:
-        """From the last branch to the first, each guarded by the conditions before it."""
+        """Write a CASE, its last branch first. A branch is guarded by the conditions before it."""
         free = guard
         taken: list[tuple[str, Term]] = []
         for when, then in expr.branches:

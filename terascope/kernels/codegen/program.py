@@ -12,8 +12,8 @@ numpy computes the rest, block by block, before a compiler would be done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -83,6 +83,10 @@ class CodePiece:
     counters: tuple[int, ...] = ()
     """Counters that go up by one for each tuple: the predicates evaluated."""
 
+    @classmethod
+    def of(cls, w: Writer, stores: Iterable[Store], counters: Iterable[int] = ()) -> CodePiece:
+        return cls(tuple(w.inputs), tuple(w.lines), tuple(stores), tuple(counters))
+
     def arguments(self) -> list[str]:
         vectors = [f"{letter}{i}" for i in range(len(self.inputs)) for letter in "am"]
         return [*vectors, *(store.array for store in self.stores)]
@@ -96,33 +100,10 @@ class CodePiece:
         return [INTEGER, output(np.int64), *vectors, *(output(s.dtype) for s in self.stores)]
 
 
-@dataclass
-class CodePieces:
-    pieces: list[CodePiece] = field(default_factory=list)
-    writer: Writer = field(default_factory=Writer)
-    stores: list[Store] = field(default_factory=list)
-    counters: list[int] = field(default_factory=list)
-
-    def store(self, array: str, text: str, dtype: Any) -> None:
-        self.stores.append(Store(array, text, dtype))
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.writer.lines) >= PIECE_LINES
-
-    def cut(self) -> None:
-        """Begin another piece."""
-        if self.stores:
-            w = self.writer
-            made = CodePiece(
-                tuple(w.inputs), tuple(w.lines), tuple(self.stores), tuple(self.counters)
-            )
-            self.pieces.append(made)
-        self.writer, self.stores, self.counters = Writer(), [], []
-
-    def all(self) -> tuple[CodePiece, ...]:
-        self.cut()
-        return tuple(self.pieces)
+def arrays_of(pieces: Iterable[CodePiece], rows: int) -> dict[str, Any]:
+    """Arrays for the outputs of pieces, by name."""
+    stores = {store.array: store for piece in pieces for store in piece.stores}
+    return {name: np.empty(rows, store.dtype) for name, store in stores.items()}
 
 
 @dataclass(frozen=True)
@@ -130,8 +111,6 @@ class Program:
     """Both functions of a plan."""
 
     prefilter: tuple[CodePiece, ...]
-    words: int
-    """64-bit words of the bit vector."""
     derive: tuple[CodePiece, ...]
     derived: tuple[Expr, ...]
     """The outputs of `derive`: each as value, validity, and whether it overflowed."""
@@ -139,44 +118,45 @@ class Program:
 
 def program(predicates: Sequence[Expr], expressions: Sequence[Expr]) -> Program:
     """Generate the kernels of a prefilter, and of the expressions that have to be computed."""
-    words = (len(predicates) + WORD - 1) // WORD
     derived = derived_expressions(expressions)
-    return Program(prefilter(predicates), words, derive(derived), derived)
+    return Program(prefilter(predicates), derive(derived), derived)
 
 
 def prefilter(predicates: Sequence[Expr]) -> tuple[CodePiece, ...]:
     """A piece has bits of one word. One that finds bits of an earlier piece there adds its own."""
-    cutting = CodePieces()
-    begun: set[str] = set()
-    bits: list[str] = []
+    pieces: list[CodePiece] = []
+    writer, bits, first = Writer(), list[str](), 0
     for k, predicate in enumerate(predicates):
-        bit = is_true(cutting.writer.term(predicate))
-        bits.append(f"(np.uint64({bit}) << np.uint64({k % WORD}))")
-        cutting.counters.append(k)
-        is_last = k + 1 == len(predicates)
-        if cutting.is_full or is_last or (k + 1) % WORD == 0:
+        bits.append(f"(np.uint64({is_true(writer.term(predicate))}) << np.uint64({k % WORD}))")
+        end = k + 1
+        if is_full(writer) or end == len(predicates) or end % WORD == 0:
             array = f"bits{k // WORD}"
-            before = [f"{array}@"] if array in begun else []
-            cutting.store(array, " | ".join([*before, *bits]), np.uint64)
-            begun.add(array)
-            bits = []
-            cutting.cut()
-    return cutting.all()
+            before = [f"{array}@"] if first % WORD else []
+            store = Store(array, " | ".join([*before, *bits]), np.uint64)
+            pieces.append(CodePiece.of(writer, [store], range(first, end)))
+            writer, bits, first = Writer(), [], end
+    return tuple(pieces)
 
 
 def derive(expressions: Sequence[Expr]) -> tuple[CodePiece, ...]:
-    cutting = CodePieces()
+    pieces: list[CodePiece] = []
+    writer, stores = Writer(), list[Store]()
     for k, expr in enumerate(expressions):
-        if cutting.is_full:
-            cutting.cut()
-        w = cutting.writer
-        term = w.term(expr)
-        number = "float64" if expr.type is Type.FLOAT else "int64"
-        cutting.store(f"v{k}", f"np.{number}({term.value})", getattr(np, number))
-        cutting.store(f"m{k}_", f"np.uint8({term.valid or 'True'})", np.uint8)
+        term = writer.term(expr)
+        number = np.float64 if expr.type is Type.FLOAT else np.int64
+        stores.append(Store(f"v{k}", f"np.{number.__name__}({term.value})", number))
+        stores.append(Store(f"m{k}_", f"np.uint8({term.valid or 'True'})", np.uint8))
         if can_overflow(expr):
-            cutting.store(f"q{k}", f"np.uint8({w.overflows(expr) or 'False'})", np.uint8)
-    return cutting.all()
+            flags = f"np.uint8({writer.overflows(expr) or 'False'})"
+            stores.append(Store(f"q{k}", flags, np.uint8))
+        if is_full(writer) or k + 1 == len(expressions):
+            pieces.append(CodePiece.of(writer, stores))
+            writer, stores = Writer(), []
+    return tuple(pieces)
+
+
+def is_full(writer: Writer) -> bool:
+    return len(writer.lines) >= PIECE_LINES
 
 
 def derived_expressions(wanted: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -110,20 +110,14 @@ def all_valid(count: int) -> Masks:
 # ---- selections ----------------------------------------------------------------------------------
 
 
-def bit_vector(signature: Sequence[int], words: int) -> Hashes:
-    """The bits of a signature, in words of 64 bits."""
-    vector = np.zeros(words, np.uint64)
-    for bit in signature:
-        vector[bit // 64] |= np.uint64(1 << (bit % 64))
-    return vector
-
-
-def select(bits: Sequence[Hashes], signature: Hashes, count: int) -> Codes:
+def select(bits: Sequence[Hashes], signature: Sequence[int], count: int) -> Codes:
     """The tuples that have all bits of a signature (dissertation 3.4.2)."""
+    masks: dict[int, int] = {}
+    for bit in signature:
+        masks[bit // 64] = masks.get(bit // 64, 0) | 1 << bit % 64
     rows: Codes | None = None
-    for vector, wanted in zip(bits, signature, strict=True):
-        if not wanted:
-            continue
+    for word, mask in masks.items():
+        vector, wanted = bits[word], np.uint64(mask)
         if rows is None:
             rows = np.empty(count, np.int32)
             rows = rows[: matching(vector, wanted, rows)]
@@ -202,7 +196,7 @@ KEPT_BYTES: Final = 2**31 - 1
 
 @cache
 def keep_freed_memory() -> None:
-    """Once in a process; where the C library is another one nothing happens."""
+    """Keep freed memory in this process. With another C library than GNU's nothing happens."""
     if sys.platform != "linux":
         return
     try:

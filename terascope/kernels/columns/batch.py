@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
 from terascope.functions.overflow import Overflow
-from terascope.kernels.codegen.arithmetic_recipes import can_overflow
 from terascope.kernels.codegen.lookups import member_vector, slice_values
-from terascope.kernels.codegen.program import Computation, Program, numpy_function
+from terascope.kernels.codegen.program import Computation, Program, arrays_of, numpy_function
 from terascope.kernels.codegen.statements import Input, InputKind, is_coded, is_number
 from terascope.kernels.columns.arrays import (
     Codes,
@@ -46,7 +45,7 @@ from terascope.kernels.columns.task_dictionaries import (
     coded_column,
     function_of_addresses,
 )
-from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, marked_column
+from terascope.plan.expr import Call, Col, Expr, Lit, marked_column
 from terascope.plan.show import written
 from terascope.types import Type
 
@@ -107,12 +106,11 @@ class VectorBatch(Facts):
         if isinstance(expr, Col):  # the codes themselves
             codes = self.column_codes(expr)
             return codes.astype(np.int64), (codes != NULL_CODE).view(np.uint8)
-        (name,) = columns_of(expr)
         simple = function_of_addresses(expr)
         if simple is not None:  # takes less time than to look every address up
-            return numbers(simple(self.columns.column(name)), expr.type)
-        by_code = numbers(self.dictionaries_lookup(expr, name), expr.type)
-        codes = self.column_codes(coded_column(expr, name))
+            return numbers(simple(self.columns.column(coded_column(expr).name)), expr.type)
+        codes = self.column_codes(coded_column(expr))  # first: it may bring new values
+        by_code = numbers(self.dictionaries.lookup(expr), expr.type)
         return by_code[0][codes], by_code[1][codes]
 
     def members_vector(self, expr: Expr) -> Vector:
@@ -130,10 +128,6 @@ class VectorBatch(Facts):
             valid = np.broadcast_to(np.asarray(known, np.bool_), len(self)).view(np.uint8)
         return member_vector(listed.value, values, valid)
 
-    def dictionaries_lookup(self, expr: Expr, name: str) -> pa.Array:
-        self.column_codes(coded_column(expr, name))  # first: it may bring new values
-        return self.dictionaries.lookup(expr)
-
     def payload_vector(self, expr: Expr, rows: Codes) -> Vector:
         column = self.columns.column(payload_column(expr))
         values = payload_values(expr, column, rows)
@@ -147,8 +141,7 @@ class VectorBatch(Facts):
         """The bit vector of each tuple: a bit for each shared predicate, set where it is TRUE
         (dissertation 3.4.2). `evaluated`: the evaluations of each predicate are added to it.
         """
-        words = range(self.program.words)
-        bits = {f"bits{word}": np.empty(len(self), np.uint64) for word in words}
+        bits = arrays_of(self.program.prefilter, len(self))
         with np.errstate(all="ignore"):
             prefilter(len(self), evaluated, self.input, bits)
         return list(bits.values())
@@ -181,19 +174,13 @@ class VectorBatch(Facts):
 
     @cached_property
     def _derived(self) -> dict[Expr, tuple[Values, Masks, Masks | None]]:
-        made: dict[Expr, tuple[Values, Masks, Masks | None]] = {}
-        arrays: dict[str, Values] = {}
-        for k, expr in enumerate(self.program.derived):
-            number = np.float64 if expr.type is Type.FLOAT else np.int64
-            values = arrays[f"v{k}"] = np.empty(len(self), number)
-            masks = arrays[f"m{k}_"] = np.empty(len(self), np.uint8)
-            flags = np.empty(len(self), np.uint8) if can_overflow(expr) else None
-            if flags is not None:
-                arrays[f"q{k}"] = flags
-            made[expr] = values, masks, flags
+        arrays = arrays_of(self.program.derive, len(self))
         with np.errstate(all="ignore"):
             self.derive(len(self), np.zeros(0, np.int64), self.input, arrays)
-        return made
+        return {
+            expr: (arrays[f"v{k}"], arrays[f"m{k}_"], arrays.get(f"q{k}"))
+            for k, expr in enumerate(self.program.derived)
+        }
 
     # ---- codes
 
@@ -208,8 +195,7 @@ class VectorBatch(Facts):
         if isinstance(expr, Col) and not is_number(expr.type):
             return self.column_codes(expr)
         if is_coded(expr.type) or expr.type is Type.BINARY:
-            (name,) = columns_of(expr)
-            codes = self.column_codes(coded_column(expr, name))  # first: may bring new values
+            codes = self.column_codes(coded_column(expr))  # first: it may bring new values
             return self.dictionaries.key_codes(expr)[codes]
         return self.some_codes(expr, np.arange(len(self), dtype=np.int32))
 
@@ -237,9 +223,8 @@ class VectorBatch(Facts):
             payload, pattern = extraction
             return extracted(self.column(payload, rows), pattern)
         if is_coded(expr.type):
-            (name,) = columns_of(expr)
-            codes = self.column_codes(coded_column(expr, name))[rows]
-            return self.dictionaries_lookup(expr, name).take(pa.array(codes))
+            codes = self.column_codes(coded_column(expr))[rows]  # first: it may bring new values
+            return self.dictionaries.lookup(expr).take(pa.array(codes))
         if expr in self.program.derived:
             vector, mask = self.number(expr, rows)
             values, valid = vector[rows], mask[rows] != 0
@@ -283,7 +268,7 @@ def evaluated(expr: Expr, vectors: Sequence[Values], count: int) -> tuple[Values
     )
 
 
-NOTHING: Final = Program((), 0, (), ())
+NOTHING: Final = Program((), (), ())
 
 
 class FinishedRows:

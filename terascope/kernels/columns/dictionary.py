@@ -101,11 +101,9 @@ class NumberDictionary(Dictionary):
     def encode(self, values: pa.Array) -> Codes:
         return self.encode_numbers(*numbers(values, self.type))
 
-    def encode_numbers(self, values: Values, masks: Masks | None) -> Codes:
+    def encode_numbers(self, values: Values, masks: Masks) -> Codes:
         """Codes of numbers; where the mask is 0 the value is NULL."""
         words, codes = words_of(values), np.empty(len(values), np.int32)
-        if masks is None:
-            masks = all_valid(len(values))
         at = 0
         while True:
             at, self._count = encode_integers(
@@ -114,10 +112,6 @@ class NumberDictionary(Dictionary):
             if at == len(values):
                 return codes
             self._double()
-
-    def numbers(self, codes: Codes) -> Ints:
-        """The 64-bit words of some codes."""
-        return self._words[codes]
 
     def values(self, codes: Codes | None = None) -> pa.Array:
         if codes is None:
@@ -337,7 +331,7 @@ def encode_bytes(
     words: Ints,
     count: int,
 ) -> tuple[int, int]:
-    """As encode_integers; a row of the table is (word, code)."""
+    """Encode runs of bytes as encode_integers does integers. A row of the table is (word, code)."""
     top = np.uint64(len(table) - 1)
     for i in range(start, len(codes)):
         if masks[i] == 0:
@@ -369,14 +363,8 @@ def encode_bytes(
 
 
 @inlined
-def same(
-    content: Bytes,
-    ends: Ints,
-    code: int,
-    data: Bytes,
-    begin: int,
-    end: int,
-) -> bool:
+def same(content: Bytes, ends: Ints, code: int, data: Bytes, begin: int, end: int) -> bool:
+    """Whether some bytes are the value of a code."""
     first = ends[code]
     if ends[code + 1] - first != end - begin:
         return False

@@ -3,9 +3,9 @@ how long is it.
 
 In: a BINARY column as Arrow holds it, all payloads one behind the other, and the tuples that are
 asked for. Out: a vector. These are the expensive predicates: they are evaluated only for tuples
-that passed the cheap ones, straight on the bytes of the batch. When most of a batch is asked for,
-its bytes are searched in one sweep, 64 at a time, by two bytes of what is sought: many times as
-fast as payload by payload. Few payloads are searched one by one.
+that passed the cheap ones, straight on the bytes of the batch. Bytes are searched in one sweep over
+all payloads, 64 at a time, by two bytes of what is sought: many times as fast as payload by
+payload. Few payloads are copied first.
 
 Regular expressions (functions.scalars.patterns) are matched by RE2, which reads a pattern as Python
 does but for a few things: where one of them occurs, `re2_pattern` says no, and the function's own
@@ -15,6 +15,7 @@ meaning is used.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -35,6 +36,8 @@ DIFFERENT: Final = re.compile(r"\\[sSpPAzZ1-9]|\(\?")
 """Classes that hold other characters, back references, and groups of special meaning."""
 TOKEN: Final = re.compile(r"\\x..|\\.|\[(?:\\.|[^\]\\])*\]|\{[^}]*\}|.", re.DOTALL)
 """An escape, a class of characters, a number of repetitions, or a single character."""
+COPIED: Final = 4
+"""Fewer than one in this many payloads are copied before they are tested."""
 
 
 @lru_cache(maxsize=256)
@@ -48,10 +51,6 @@ def re2_pattern(pattern: str) -> str | None:
     except (ValueMistake, pa.ArrowInvalid):
         return None
     return made
-
-
-def matches(payloads: pa.Array, pattern: str) -> pa.Array:
-    return pc.match_substring_regex(payloads, pattern)
 
 
 @lru_cache(maxsize=256)
@@ -186,7 +185,7 @@ def payload_values(expr: Expr, payloads: pa.Array, rows: Codes) -> Ints:
         case "start":
             return matches_at(offsets, data, rows, 0, needle(given[0]))
         case "contained":
-            return contains(offsets, data, rows, needle(given[0]))
+            return contains(payloads, rows, needle(given[0]))
         case "equal":
             found: Ints = matches_at(offsets, data, rows, 0, needle(given[0]))
             found[lengths(offsets, rows) != len(needle(given[0]))] = 0
@@ -207,17 +206,16 @@ def pattern_values(text: str, payloads: pa.Array, rows: Codes) -> Ints:
     pattern, inside = re2_pattern(text), required_text(text)
     assert pattern is not None
     if inside:
-        found = contains(*byte_runs(payloads), rows, needle(inside))
+        found = contains(payloads, rows, needle(inside))
         candidates = np.flatnonzero(found)
         found[candidates] = matching(payloads.take(pa.array(rows[candidates])), pattern)
         return found
-    if 4 * len(rows) < len(payloads):  # else copying takes longer than matching the others
-        return matching(payloads.take(pa.array(rows)), pattern)
-    return matching(payloads, pattern)[rows]
+    return of_some(payloads, rows, lambda some: matching(some, pattern))
 
 
 def matching(payloads: pa.Array, pattern: str) -> Ints:
-    found: Ints = matches(payloads, pattern).fill_null(False).cast(pa.int64()).to_numpy()
+    matches = pc.match_substring_regex(payloads, pattern)
+    found: Ints = matches.fill_null(False).cast(pa.int64()).to_numpy()
     return found
 
 
@@ -230,13 +228,7 @@ def lengths(offsets: Codes, rows: Codes) -> Ints:
 
 
 @compiled_for(column(np.int32), column(np.uint8), column(np.int32), INTEGER, column(np.uint8))
-def matches_at(
-    offsets: Codes,
-    data: Bytes,
-    rows: Codes,
-    at: int,
-    wanted: Bytes,
-) -> Ints:
+def matches_at(offsets: Codes, data: Bytes, rows: Codes, at: int, wanted: Bytes) -> Ints:
     out = np.zeros(len(rows), np.int64)
     size = len(wanted)
     for r in range(len(rows)):
@@ -253,18 +245,26 @@ def matches_at(
 
 
 BLOCK: Final = 64
-SWEPT: Final = 8
-"""A sweep takes as long as searching one in this many payloads."""
 
 
-def contains(offsets: Codes, data: Bytes, rows: Codes, wanted: Bytes) -> Ints:
+def contains(payloads: pa.Array, rows: Codes, wanted: Bytes) -> Ints:
     """1 for each selected tuple whose payload contains the bytes."""
-    count = len(offsets) - 1
-    if len(wanted) == 0 or SWEPT * len(rows) < count:
-        return search_each(offsets, data, rows, wanted)
-    hits = np.zeros(count, np.int64)
-    sweep(offsets, data, wanted, hits)
-    return hits[rows]
+    if not len(wanted):
+        return np.ones(len(rows), np.int64)
+    return of_some(payloads, rows, lambda some: swept(some, wanted))
+
+
+def swept(payloads: pa.Array, wanted: Bytes) -> Ints:
+    hits = np.zeros(len(payloads), np.int64)
+    sweep(*byte_runs(payloads), wanted, hits)
+    return hits
+
+
+def of_some(payloads: pa.Array, rows: Codes, test: Callable[[pa.Array], Ints]) -> Ints:
+    """A test of some payloads: of copies of them, if that takes less time than to test all."""
+    if COPIED * len(rows) < len(payloads):
+        return test(payloads.take(pa.array(rows)))
+    return test(payloads)[rows]
 
 
 @compiled_for(column(np.int32), column(np.uint8), column(np.uint8), output(np.int64))
@@ -301,31 +301,3 @@ def sweep(offsets: Codes, data: Bytes, wanted: Bytes, hits: Ints) -> None:
                 at += 1
         else:
             at = stop
-
-
-@compiled_for(column(np.int32), column(np.uint8), column(np.int32), column(np.uint8))
-def search_each(offsets: Codes, data: Bytes, rows: Codes, wanted: Bytes) -> Ints:
-    """Horspool: a byte that is not in the pattern skips the length of the pattern."""
-    out = np.zeros(len(rows), np.int64)
-    size = len(wanted)
-    if size == 0:
-        out[:] = 1
-        return out
-    skip = np.full(256, size, np.int64)
-    for k in range(size - 1):
-        skip[wanted[k]] = size - 1 - k
-    last = wanted[size - 1]
-    for r in range(len(rows)):
-        end = offsets[rows[r] + 1]
-        at = offsets[rows[r]] + size - 1
-        while at < end:
-            byte = data[at]
-            if byte == last:
-                k = 0
-                while k < size - 1 and data[at - size + 1 + k] == wanted[k]:
-                    k += 1
-                if k == size - 1:
-                    out[r] = 1
-                    break
-            at += skip[byte]
-    return out

@@ -22,14 +22,9 @@ from terascope.functions.roles import AddressMask, SubnetTest
 from terascope.functions.scalars.addresses import Subnet, parse_subnet
 from terascope.kernels.codegen.statements import is_number
 from terascope.kernels.columns.arrays import Codes, Flags, GrowingArray, byte_runs
-from terascope.kernels.columns.dictionary import (
-    BytesDictionary,
-    Dictionary,
-    NumberDictionary,
-    dictionary_for,
-)
+from terascope.kernels.columns.dictionary import BytesDictionary, Dictionary, dictionary_for
 from terascope.plan.evaluate import compile_expr
-from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, walk
+from terascope.plan.expr import Call, Col, Expr, Lit, walk
 
 Words: TypeAlias = NDArray[np.uint32]
 
@@ -98,12 +93,6 @@ class TaskDictionaries:
         known = self._by_name.get(expr)
         return known or self._by_name.setdefault(expr, dictionary_for(expr.type))
 
-    def of_epoch(self, expr: Expr) -> NumberDictionary:
-        """Epochs as codes, where a table holds many of them."""
-        known = self._by_name.setdefault(("epoch", expr), NumberDictionary(expr.type))
-        assert isinstance(known, NumberDictionary)
-        return known
-
     def lookup(self, expr: Expr) -> pa.Array:
         """An expression of one coded column, for every code of its dictionary."""
         return self._derived_by(expr).column()
@@ -114,9 +103,8 @@ class TaskDictionaries:
 
     def _derived_by(self, expr: Expr) -> Derived:
         if expr not in self._derived:
-            (name,) = columns_of(expr)
-            source = self.of_column(coded_column(expr, name))
-            self._derived[expr] = Derived(source, function_of(expr, name))
+            source = self.of_column(coded_column(expr))
+            self._derived[expr] = Derived(source, function_of(expr))
         return self._derived[expr]
 
     @property
@@ -124,18 +112,19 @@ class TaskDictionaries:
         return sum(d.memory_bytes for d in self._by_name.values())
 
 
-def coded_column(expr: Expr, name: str) -> Col:
-    return next(e for e in walk(expr) if isinstance(e, Col) and e.name == name)
+def coded_column(expr: Expr) -> Col:
+    """The one column of an expression."""
+    return next(e for e in walk(expr) if isinstance(e, Col))
 
 
-def function_of(expr: Expr, name: str) -> Callable[[pa.Array], pa.Array]:
+def function_of(expr: Expr) -> Callable[[pa.Array], pa.Array]:
     """The expression on a column of different values: in plain Python, once for each, but for a few
     functions of addresses, which are common and simple.
     """
     simple = function_of_addresses(expr)
     if simple is not None:
         return simple
-    evaluate = compile_expr(expr, (name,), {})
+    evaluate = compile_expr(expr, (coded_column(expr).name,), {})
 
     def compute(values: pa.Array) -> pa.Array:
         results = [evaluate((value,)) for value in values.to_pylist()]

@@ -17,23 +17,21 @@ import pyarrow as pa
 from terascope.connectors.base import arrow_type
 from terascope.kernels.columns.arrays import Codes, Flags, Values, byte_runs
 from terascope.kernels.columns.dictionary import NULL_CODE, Dictionary
-from terascope.kernels.encode.parquet_encode import (
-    SLACK,
-    deltas_room,
-    number_codes,
-    put_byte_arrays,
-    put_deltas,
-    put_indices,
-)
-from terascope.kernels.encode.parquet_thrift import (
+from terascope.kernels.encode.parquet_format import (
     DELTA_BINARY_PACKED,
     PLAIN,
     RLE,
     RLE_DICTIONARY,
+    SLACK,
     Chunk,
     data_page_header,
+    deltas_room,
     dictionary_page_header,
+    number_codes,
     physical_type,
+    put_byte_arrays,
+    put_deltas,
+    put_indices,
     varint,
 )
 from terascope.kernels.encode.text import readable

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +33,20 @@ from terascope.functions.exact_floats import (
     rounded,
 )
 from terascope.functions.overflow import SUM, Overflow
-from terascope.kernels.columns.arrays import Floats, Ints, Rows
+from terascope.kernels.columns.arrays import Codes, Floats, Ints, Rows
 from terascope.kernels.merge.groups import Block, by_key
-from terascope.kernels.tables.open_table import merge_groups
+from terascope.kernels.merge.merge_table import merge_groups
 from terascope.kernels.tables.slots import Shape
-from terascope.machine_code import column, compiled_for, output
+from terascope.machine_code import column, compiled_for, inlined, output
 
 BIAS = 1023
 FIRST_ORDINARY = BIAS + LOWEST + 52
 """The exponent field from which on all bits of a FLOAT are in the ordinary range."""
 END_ORDINARY = BIAS + 55
 LOWEST_PLACE = LOWEST - UNIT_EXPONENT
+DIGIT_WEIGHT = 2.0**DIGIT_BITS
+TOP_WEIGHT = 2.0 ** (LOWEST + (DIGITS - 1) * DIGIT_BITS)
+LEAST_HEAD = 1 << 23
 
 
 # ---- vectors -------------------------------------------------------------------------------------
@@ -135,87 +139,58 @@ def find_digits(bits: Ints, ranges: Ints, digits: Ints) -> None:
 def totals(ranges: Ints, digits: Sequence[Ints]) -> Floats:
     """The FLOAT nearest to each sum of digits."""
     words = [np.ascontiguousarray(d, np.int64) for d in (ranges, *digits)]
-    out = np.zeros(len(ranges), np.int64)
-    others = round_ordinary(out, *words)
-    found = out.view(np.float64)
-    if others:
-        for i in np.flatnonzero((words[0] != 0) & (words[0] != ROUNDED)):
+    found = np.zeros(len(ranges), np.float64)
+    if round_ordinary(found, *words):
+        done = words[0] == ROUNDED
+        found[done] = words[1][done].view(np.float64)
+        for i in np.flatnonzero((words[0] != 0) & ~done):
             range_, *own = (int(w[i]) for w in words)
             found[i] = rounded(from_digits(range_, own))
     return found
 
 
-@compiled_for(output(np.int64), *(column(np.int64),) * (1 + DIGITS))
+@compiled_for(output(np.float64), *(column(np.int64),) * (1 + DIGITS))
 def round_ordinary(
-    out: Ints, ranges: Ints, d0: Ints, d1: Ints, d2: Ints, d3: Ints, d4: Ints
+    out: Floats, ranges: Ints, d0: Ints, d1: Ints, d2: Ints, d3: Ints, d4: Ints
 ) -> int:
-    """The nearest FLOATs of ordinary sums, as bits; how many sums are of other ranges.
+    """The nearest FLOATs of ordinary sums; how many sums are of other ranges.
 
-    With carries done, a sum is three 64-bit words. Its leading 64 bits, of which the last also
-    stands for all that follow, are rounded as the whole is.
+    With carries done, the leading digits make a head of 24 to 53 bits, which is exact as a FLOAT.
+    The next digit is added to it, with a half for all that follow: one addition rounds the sum.
     """
     others = 0
     mask = np.int64(DIGIT_MASK)
     for i in range(len(ranges)):
-        if ranges[i] == ROUNDED:
-            out[i] = d0[i]
-            continue
         if ranges[i] != 0:
             others += 1
             continue
-        a0, a1, a2, a3, a4 = d0[i], d1[i], d2[i], d3[i], d4[i]
-        a1 += a0 >> DIGIT_BITS
-        a2 += a1 >> DIGIT_BITS
-        a3 += a2 >> DIGIT_BITS
-        a4 += a3 >> DIGIT_BITS
-        negative = a4 < 0
-        if negative:
-            a0, a1, a2, a3, a4 = -d0[i], -d1[i], -d2[i], -d3[i], -d4[i]
-            a1 += a0 >> DIGIT_BITS
-            a2 += a1 >> DIGIT_BITS
-            a3 += a2 >> DIGIT_BITS
-            a4 += a3 >> DIGIT_BITS
-        low0 = np.uint64(a0 & mask) | np.uint64((a1 & mask) << 30)
-        b2 = np.uint64(a2 & mask)
-        low0 |= b2 << np.uint64(60)
-        low1 = (b2 >> np.uint64(4)) | np.uint64((a3 & mask) << 26)
-        b4 = np.uint64(a4)
-        low1 |= b4 << np.uint64(56)
-        low2 = b4 >> np.uint64(8)
-        exponent = np.int64(LOWEST)
-        if low2 == 0:
-            if low1 == 0:
-                low2, low1, low0 = low0, np.uint64(0), np.uint64(0)
+        weight = TOP_WEIGHT
+        a0, a1, a2, a3, a4 = carried(d0[i], d1[i], d2[i], d3[i], d4[i])
+        if a4 < 0:
+            weight = -TOP_WEIGHT
+            a0, a1, a2, a3, a4 = carried(-d0[i], -d1[i], -d2[i], -d3[i], -d4[i])
+        head, following, rest = a4 >> DIGIT_BITS, np.int64(-1), np.int64(0)
+        for digit in (a4 & mask, a3 & mask, a2 & mask, a1 & mask, a0 & mask):
+            if head < LEAST_HEAD:
+                head = (head << DIGIT_BITS) | digit
+                weight *= 1 / DIGIT_WEIGHT
+            elif following < 0:
+                following = digit
             else:
-                low2, low1, low0 = low1, low0, np.uint64(0)
-                exponent += 64
-        else:
-            exponent += 128
-        if low2 == 0:
-            out[i] = 0
-            continue
-        zeros = np.int64(0)
-        top = low2
-        for step in (32, 16, 8, 4, 2, 1):
-            if top >> np.uint64(64 - step) == 0:
-                top <<= np.uint64(step)
-                zeros += step
-        if zeros > 0:
-            top = (low2 << np.uint64(zeros)) | (low1 >> np.uint64(64 - zeros))
-            low1 <<= np.uint64(zeros)
-        if low1 != 0 or low0 != 0:
-            top |= np.uint64(1)
-        kept = top >> np.uint64(11)
-        half = top & np.uint64(0x7FF)
-        if half > 0x400 or (half == 0x400 and kept & np.uint64(1) != 0):
-            kept += np.uint64(1)
-        # A carry out of the 53 bits makes the exponent one more by itself.
-        field = np.int64(BIAS) + exponent - zeros + 63
-        word = np.int64(kept) + ((field - 1) << 52)
-        if negative:
-            word |= np.int64(-1) << 63
-        out[i] = word
+                rest |= digit
+        half = 0.5 if rest != 0 else 0.0
+        out[i] = (head * DIGIT_WEIGHT + (max(following, np.int64(0)) + half)) * weight
     return others
+
+
+@inlined
+def carried(a0: Any, a1: Any, a2: Any, a3: Any, a4: Any) -> Any:
+    """The digits after each was carried to the next; only their lowest bits count then."""
+    a1 += a0 >> DIGIT_BITS
+    a2 += a1 >> DIGIT_BITS
+    a3 += a2 >> DIGIT_BITS
+    a4 += a3 >> DIGIT_BITS
+    return a0, a1, a2, a3, a4
 
 
 # ---- groups that have several ranges -------------------------------------------------------------
@@ -244,7 +219,7 @@ def one_row_each(rows: Rows, shape: Shape) -> Rows:
     return merged
 
 
-def round_together(rows: Rows, places: Ints, shape: Shape, slot: int) -> None:
+def round_together(rows: Rows, places: Codes, shape: Shape, slot: int) -> None:
     """The first row of a group gets the rounded sum of all its rows, the others nothing."""
     at = shape.slot(slot)
     seen = rows[places, 0] >> (1 + slot) & 1

@@ -17,7 +17,7 @@ from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
 from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.tables.slots import Shape
-from terascope.machine_code import INTEGER, column, compiled_for, output
+from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.plan.rel import Field
 from terascope.types import INT_MIN, Type
 
@@ -87,9 +87,11 @@ class Block:
 
     @classmethod
     def of_each(cls, epochs: Ints, rows: Rows) -> Block:
-        """Groups with one epoch each, which are in runs already."""
+        """Groups with one epoch each, in any order."""
         if not len(rows):
             return cls(np.empty(0, np.int64), np.empty(0, np.int64), rows)
+        order = np.argsort(epochs, kind="stable")
+        epochs, rows = epochs[order], rows[order]
         ends = np.append(np.flatnonzero(epochs[1:] != epochs[:-1]) + 1, len(rows))
         return cls(epochs[ends - 1], ends, rows)
 
@@ -206,28 +208,41 @@ def largest(values: Ints) -> int:
     return max(abs(int(values.max())), abs(int(values.min())))
 
 
-def by_key(rows: Rows, first_word: int, end: int) -> tuple[Ints, Ints]:
+def by_key(rows: Rows, first_word: int, end: int) -> tuple[Codes, Ints]:
     """The places of rows in the order of their groups, and where each group begins."""
-    groups = np.empty(len(rows), np.int64)
+    groups = np.empty(len(rows), np.int32)
     places = np.full(1 << max(4, (2 * len(rows)).bit_length()), -1, np.int64)
     number = number_groups(rows, first_word, end, places, groups)
-    edges = np.zeros(number + 1, np.int64)
-    order = np.empty(len(rows), np.int64)
-    put_in_order(groups, edges, order)
+    return in_order_of(groups, number)
+
+
+def in_order_of(numbers: Codes, count: int) -> tuple[Codes, Ints]:
+    """The places of rows in the order of their numbers, and where each of `count` numbers begins;
+    rows of the same number keep their order.
+    """
+    edges = np.zeros(count + 1, np.int64)
+    order = np.empty(len(numbers), np.int32)
+    put_in_order(numbers, edges, order)
     return order, edges
 
 
-@compiled_for(column(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int64))
-def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: Ints) -> int:
+@inlined
+def row_hash(rows: Rows, i: int, first_word: int, end: int) -> np.uint64:
+    """A hash of some words of a row."""
+    h = np.uint64(0)
+    for k in range(first_word, end):
+        h = mix(h ^ np.uint64(rows[i, k]))
+    return h
+
+
+@compiled_for(column(np.int64, 2), INTEGER, INTEGER, output(np.int64), output(np.int32))
+def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: Codes) -> int:
     """A number for each different key, in the order they come. `places`: -1, a power of two."""
     top = len(places) - 1
     first = np.empty(len(rows), np.int64)
     count = 0
     for i in range(len(rows)):
-        h = np.uint64(0)
-        for k in range(first_word, end):
-            h = mix(h ^ np.uint64(rows[i, k]))
-        at = np.int64(h) & top
+        at = np.int64(row_hash(rows, i, first_word, end)) & top
         while True:
             known = places[at]
             if known < 0:
@@ -248,14 +263,14 @@ def number_groups(rows: Rows, first_word: int, end: int, places: Ints, groups: I
     return count
 
 
-@compiled_for(column(np.int64), output(np.int64), output(np.int64))
-def put_in_order(groups: Ints, edges: Ints, order: Ints) -> None:
-    """Count, then place; rows of a group keep their order."""
-    for i in range(len(groups)):
-        edges[groups[i] + 1] += 1
-    for g in range(len(edges) - 1):
-        edges[g + 1] += edges[g]
+@compiled_for(column(np.int32), output(np.int64), output(np.int32))
+def put_in_order(numbers: Codes, edges: Ints, order: Codes) -> None:
+    """Count, then place."""
+    for number in numbers:
+        edges[number + 1] += 1
+    for number in range(len(edges) - 1):
+        edges[number + 1] += edges[number]
     cursors = edges[:-1].copy()
-    for i in range(len(groups)):
-        order[cursors[groups[i]]] = i
-        cursors[groups[i]] += 1
+    for i in range(len(numbers)):
+        order[cursors[numbers[i]]] = i
+        cursors[numbers[i]] += 1

@@ -22,9 +22,10 @@ from typing import Final
 import numpy as np
 
 from terascope.functions.slots import SUM_INT
-from terascope.hashing import mix, table_hash
+from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
-from terascope.kernels.columns.arrays import Codes, Ints
+from terascope.kernels.columns.arrays import Codes, Ints, Rows
+from terascope.kernels.merge.groups import row_hash
 from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import BOOLEAN, INTEGER, column, compiled_for, output
 
@@ -54,10 +55,7 @@ def append_to_parts(
     stride = strip.shape[1]
     last = len(fills) - 1
     for i in range(start, count):
-        h = np.uint64(0)
-        for k in range(words):
-            h = mix(h ^ np.uint64(strip[i, 1 + k]))
-        part = np.int64(h) & last
+        part = np.int64(row_hash(strip, i, 1, 1 + words)) & last
         fill = fills[part]
         if fill == capacity:
             return i, int(part)
@@ -132,16 +130,17 @@ def wide_shape(shape: Shape) -> Shape:
 
 
 @cache
-def combine_kernel(shape: Shape) -> GeneratedKernel:
+def combine_kernel(shape: Shape, wide: bool) -> GeneratedKernel:
     """The function `combine(rows, the same as FLOATs, start, end, places)`. It returns where the
-    groups of these rows end now. The first row of a group stays, the others are combined into it.
+    groups of these rows end now; -1 when a sum overflows, which one of `wide` rows cannot. The
+    first row of a group stays, the others are combined into it.
 
     Rows that stay move to the front, over those that are gone, so that no second array is needed;
     `places` is an open-addressing table of row numbers, as small as the rows are few.
     """
-    wide = wide_shape(shape)
-    words = range(wide.words)
-    ranges = map(wide.slot, shape.ranges)  # rows are combined if their digits are of the same range
+    layout = wide_shape(shape) if wide else shape
+    words = range(layout.words)
+    ranges = map(layout.slot, shape.ranges)  # only digits of the same range are combined
     same = " and ".join(
         [f"rows[held, {1 + i}] == w{i}" for i in words]
         + [f"rows[held, {place}] == rows[i, {place}]" for place in ranges]
@@ -157,19 +156,19 @@ def combine_kernel(shape: Shape) -> GeneratedKernel:
         "kept = start",
         "for i in range(start, end):",
         *(f"    w{i} = rows[i, {1 + i}]" for i in words),
-        f"    at = np.int64({table_hash(wide.word_names)} >> shift)",
+        f"    at = np.int64({table_hash(layout.word_names)} >> shift)",
         "    while True:",
         "        held = start + np.int64(places[at])",
         "        if held < start:",
         "            places[at] = kept - start",
         "            if kept != i:",
-        *indent([f"rows[kept, {k}] = rows[i, {k}]" for k in range(wide.stride)], 4),
+        *indent([f"rows[kept, {k}] = rows[i, {k}]" for k in range(layout.stride)], 4),
         "            kept += 1",
         "            break",
-        f"        if {same}:",
+        f"        if {same or 'True'}:",
         "            mine = rows[held, 0]",
         "            other = rows[i, 0]",
-        *indent(slot_lines(shape, wide), 3),
+        *indent(slot_lines(shape, layout), 3),
         "            rows[held, 0] = mine | other",
         "            break",
         "        at = (at + 1) & top",
@@ -179,28 +178,41 @@ def combine_kernel(shape: Shape) -> GeneratedKernel:
     return GeneratedKernel("combine(rows, floats, start, end, places)", body, *types)
 
 
-def slot_lines(shape: Shape, wide: Shape) -> list[str]:
-    """Combine the slots of row i into those of row `held`."""
+def slot_lines(shape: Shape, layout: Shape) -> list[str]:
+    """Combine the slots of row i into those of row `held`. `layout`: the rows, wide or not."""
     lines: list[str] = []
-    high = wide.slot(len(shape.slots))
+    high = layout.slot(len(shape.slots))
     for j, kind in enumerate(shape.slots):
-        at, bit, array = wide.slot(j), 1 << (j + 1), view(kind, "rows", "floats")
-        if kind == SUM_INT:  # the carry out of the low words is the majority of the top bits
-            lines += [
-                f"a = rows[held, {at}]",
-                f"b = rows[i, {at}]",
-                "total = a + b",
-                f"rows[held, {at}] = total",
-                f"rows[held, {high}] += rows[i, {high}]"
-                " + ((((a & b) | ((a | b) & ~total)) >> 63) & 1)",
-            ]
-            high += 1
+        at, bit, array = layout.slot(j), 1 << (j + 1), view(kind, "rows", "floats")
+        if kind == SUM_INT:
+            lines += [f"a, b = rows[held, {at}], rows[i, {at}]", "total = a + b"]
+            if layout == shape:
+                lines += ["if ((a ^ total) & (b ^ total)) < 0:", "    return np.int64(-1)"]
+            else:  # the carry out of the low words is the majority of the top bits
+                carry = "((((a & b) | ((a | b) & ~total)) >> 63) & 1)"
+                lines.append(f"rows[held, {high}] += rows[i, {high}] + {carry}")
+                high += 1
+            lines.append(f"rows[held, {at}] = total")
             continue
         merged = kind.merging(f"{array}[held, {at}]", f"{array}[i, {at}]", f"mine & {bit} != 0")
         if merged and not kind.is_added:  # what has seen nothing is zero
             merged = [f"if other & {bit} != 0:", *indent(merged)]
         lines += merged
     return lines
+
+
+def merge_groups(shape: Shape, parts: Sequence[Rows]) -> Rows | None:
+    """The groups of several tables, each once; None when a 64-bit sum overflows."""
+    rows = np.concatenate([np.empty((0, shape.stride), np.int64), *parts])
+    places = np.empty(places_for(len(rows)), np.int32)
+    combine = combine_kernel(shape, False).over(len(rows))
+    kept = int(combine(rows, rows.view(np.float64), 0, len(rows), places))
+    return None if kept < 0 else rows[:kept]
+
+
+def places_for(rows: int) -> int:
+    """The number of places that combining so many rows needs."""
+    return max(16, 2 << rows.bit_length())
 
 
 FIRST_CAPACITY: Final = 1 << 10
@@ -216,14 +228,14 @@ class MergeTable:
 
     def __init__(self, shape: Shape) -> None:
         self.wide = wide_shape(shape)
-        self._kernel = combine_kernel(shape)
+        self._kernel = combine_kernel(shape, True)
         self._give_room(1, FIRST_CAPACITY)
 
     def _give_room(self, parts: int, capacity: int) -> None:
         self.capacity = capacity
         self.rows: Ints = np.empty((parts * capacity, self.wide.stride), np.int64)
         self.fills: Ints = np.zeros(parts, np.int64)
-        self._places = np.empty(2 << capacity.bit_length(), np.int32)
+        self._places = np.empty(places_for(capacity), np.int32)
 
     def __len__(self) -> int:
         """Rows held; groups, when they have just been combined."""

@@ -118,7 +118,7 @@ class SlotStatements:
 
 
 def statements(kind: SlotKind, j: int, at: int, bit: int) -> SlotStatements:
-    """For slot j, which stands in word `at` of a row, and whose bit of a state is `bit`. Counts and
+    """The statements of slot j, in word `at` of a row, whose bit of a state is `bit`. Counts and
     sums are numbers of 128 bits: `total` the lower, `above` the upper 64.
     """
     rows, out = view(kind, "rows", "floats"), view(kind, "out", "out_floats")

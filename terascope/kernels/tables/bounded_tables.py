@@ -35,16 +35,8 @@ import numpy.typing as npt
 from terascope.hashing import random_hash
 from terascope.kernels.codegen.generated_modules import indent, load_module
 from terascope.kernels.columns.arrays import Codes, Masks, Rows, Values
-from terascope.kernels.tables.slots import (
-    Shape,
-    column_names,
-    column_types,
-    load_words,
-    new_words,
-    same_words,
-    update_slots,
-    zero_slots,
-)
+from terascope.kernels.tables import slots
+from terascope.kernels.tables.slots import Shape
 from terascope.kernels.tables.table_policies import POLICY_CODE, STORAGE, Policy, finding
 from terascope.machine_code import column, compile_for, output
 
@@ -59,34 +51,6 @@ LEAST_OUTPUT_ROWS = 3
 NOTHING = 0xFFFFFFFF
 LINK_BYTES = 20
 """Bytes of an entry of a chained table for chaining: the head of its bucket, and four links."""
-
-
-STATE_WORDS = (
-    "CAPACITY",  # places of the table
-    "ROOM",  # rows of the output buffer
-    "EAGER",  # whether all groups leave at the end of their epoch at once
-    "STARTED",  # whether there was a tuple yet, so that there is a current epoch
-    "CURRENT",  # the epoch whose groups are new; all others in the table are old
-    "OCCUPIED",  # groups in the table
-    "OLD",  # old groups among them
-    "OUT",  # rows in the output buffer
-    "CURSOR",  # the place from which groups are looked for that shall leave
-    "FREE",  # the first free entry (chained table)
-    "PAID",  # whether the present tuple has sent an old group off already
-    "LATE_RUN",  # late tuples one right after the other
-    "LATE_AT",  # the position of the last of them, seen from the first tuple of the call
-    "PROBES",
-    "MISSES",
-    "EVICTIONS",
-    "FLUSHED",
-    "LATE",
-    "BACKLOG",  # the most groups that ever became old at once
-)
-"""The state of a table beside its rows: one 64-bit word each."""
-
-LATE_LIMIT = 64
-"""So many late tuples in a row mean that the clock was set back, and not that tuples overtook each
-other: their epoch becomes the current one."""
 
 
 class Counters(NamedTuple):
@@ -104,6 +68,29 @@ class Counters(NamedTuple):
     """Tuples of an earlier epoch that left as groups of their own."""
     backlog: int
     """The most groups that ever became old at once."""
+
+
+STATE_WORDS = (
+    "CAPACITY",  # places of the table
+    "ROOM",  # rows of the output buffer
+    "EAGER",  # whether all groups leave at the end of their epoch at once
+    "STARTED",  # whether there was a tuple yet, so that there is a current epoch
+    "CURRENT",  # the epoch whose groups are new; all others in the table are old
+    "OCCUPIED",  # groups in the table
+    "OLD",  # old groups among them
+    "OUT",  # rows in the output buffer
+    "CURSOR",  # the place from which groups are looked for that shall leave
+    "FREE",  # the first free entry (chained table)
+    "PAID",  # whether the present tuple has sent an old group off already
+    "LATE_RUN",  # late tuples one right after the other
+    "LATE_AT",  # the position of the last of them, seen from the first tuple of the call
+    *(name.upper() for name in Counters._fields),
+)
+"""The state of a table beside its rows: one 64-bit word each."""
+
+LATE_LIMIT = 64
+"""More late tuples in a row mean that the clock was set back, and not that tuples overtook each
+other: their epoch becomes the current one."""
 
 
 class BoundedTable:
@@ -167,8 +154,7 @@ class BoundedTable:
 
     @property
     def counters(self) -> Counters:
-        first = STATE_WORDS.index("PROBES")  # the others follow in this order
-        return Counters(*self._state[first : first + len(Counters._fields)].tolist())
+        return Counters(*self._state[-len(Counters._fields) :].tolist())
 
     @property
     def occupied(self) -> int:
@@ -207,7 +193,7 @@ def compiled(shape: Shape, policy: Policy) -> ModuleType:
     module = load_module(source(shape, policy))
     words, links = output(np.int64), output(np.uint32)
     storage = (words, words, links, links) if policy == "lru" else (words, words)
-    columns = (column(np.int64), column(np.int32), *column_types(shape, False))
+    columns = (column(np.int64), column(np.int32), *slots.column_types(shape, False))
     compile_for(module.add, *storage, output(np.float64), words, *columns)
     compile_for(module.flush, *storage, words)
     return module
@@ -348,9 +334,9 @@ def adding(shape: Shape, policy: Policy) -> str:
     def is_at(place: str) -> str:
         # The epoch belongs to the group: a late tuple finds its old group, and a new one does not.
         held = f"entries[{place} + 1] == epoch and entries[{place}] != 0"
-        return f"{same_words(shape, f'np.uint64({place})')} and {held}"
+        return f"{slots.same_words(shape, f'np.uint64({place})')} and {held}"
 
-    restarted = ["entries[base] = 1", *zero_slots(shape)]
+    restarted = ["entries[base] = 1", *slots.zero_slots(shape)]
     overflow = [  # the group leaves, and starts again with the tuple
         "if entries[p + 1] == state[CURRENT]:  # older epochs leave first",
         f"    if not drained({storage}, state, False):",
@@ -368,7 +354,7 @@ def adding(shape: Shape, policy: Policy) -> str:
     body = [
         "i = np.uint32(rows[r])",
         "epoch = epochs[i]",
-        *load_words(shape),
+        *slots.load_words(shape),
         *hashed(shape),
         *finding(policy, is_at),
         "if missed:",
@@ -380,9 +366,9 @@ def adding(shape: Shape, policy: Policy) -> str:
         "base = np.uint64(p)",
         "if missed:",
         "    entries[p + 1] = epoch",
-        *indent([*new_words(shape), *restarted]),
+        *indent([*slots.new_words(shape), *restarted]),
         "seen = entries[base]",
-        *update_slots(shape, False, overflow),
+        *slots.update_slots(shape, False, overflow),
         "if state[OLD] > 0 or p == spare:",
         f"    if after({storage}, state, p):",
         "        stop = r + 1",
@@ -390,7 +376,7 @@ def adding(shape: Shape, policy: Policy) -> str:
     ]
     return f'''
 @kernel
-def add({storage}, floats, state, epochs, rows{column_names(shape, False)}):
+def add({storage}, floats, state, epochs, rows{slots.column_names(shape, False)}):
     """The number of tuples that were taken: all, unless the output is full."""
     capacity = np.uint64(np.uint32(state[CAPACITY]))
     spare = state[CAPACITY] * STRIDE

@@ -6,22 +6,29 @@ when that is used up, so that most groups leave it complete. Where the codes of 
 enough a group's place is computed from them, without any probing (`dense`). docs/decisions.md has
 the figures that led here. Without machine code (`NumpyTable`) the same groups are made by sorting,
 those of each batch by themselves.
+
+The kernels are written for one shape of row, each in a module of its own, so that only needed ones
+are compiled (dissertation 3.4.3): tuples into a table, by probing or by computed places, and groups
+into a larger table.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from terascope.functions.slots import COUNT_OF, RANGE, SUM_INT, SlotKind
+from terascope.hashing import table_hash
+from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
-from terascope.kernels.tables.open_table_source import insert_kernel, update_kernel
-from terascope.kernels.tables.slots import Shape, TableColumns, put_keys
-from terascope.machine_code import INTEGER, compiled_for, output
+from terascope.kernels.tables import slots
+from terascope.kernels.tables.slots import Shape, TableColumns
+from terascope.machine_code import INTEGER, column, compiled_for, output
 
 Emit: TypeAlias = Callable[[Rows], None]
 
@@ -33,13 +40,14 @@ DENSE_PLACES: Final = 1 << 16
 class OpenTable:
     """The groups of one aggregation."""
 
-    def __init__(self, shape: Shape, max_bytes: int = 0, groups: int = 0) -> None:
-        """`groups`: how many there is room for from the beginning."""
+    _widths: tuple[int, ...] | None
+    """The bits of each key in a computed place; None: places are found by probing."""
+
+    def __init__(self, shape: Shape, max_bytes: int) -> None:
         self.shape = shape
         fitting = (max_bytes // shape.row_bytes).bit_length()
         self._most_places = max(FIRST_PLACES, 1 << max(0, fitting - 1))
-        self._widths: tuple[int, ...] | None = None
-        self._reset(max(FIRST_PLACES, 1 << max(0, 2 * groups - 1).bit_length()))
+        self.shrink()
 
     def _reset(self, places: int) -> None:
         self._entries: Ints = np.zeros(places * self.shape.stride, np.int64)
@@ -82,24 +90,18 @@ class OpenTable:
                 emit(self.take())
 
     def shrink(self) -> None:
-        """Shrink an empty table to its initial size."""
+        """Make an empty table of the initial size."""
         self._widths = None
         self._reset(FIRST_PLACES)
 
     def _grow(self) -> None:
         groups = self.take()
         self._reset(4 * self._places if 4 * self._places <= self._most_places else 2 * self._places)
-        self.insert(groups)
+        self._insert(groups)
 
-    def insert(self, groups: Rows) -> bool:
-        """Take other groups of the same shape in; FALSE when a sum overflows, half-way then."""
-        flat = groups.ravel()
-        count = insert_kernel(self.shape)(
-            self._entries, self._floats, self._places, self.count,
-            flat, flat.view(np.float64), len(groups),
-        )  # fmt: skip
-        self.count = max(0, count)
-        return bool(count >= 0)
+    def _insert(self, groups: Rows) -> None:
+        insert_kernel(self.shape)(self._entries, self._places, groups)
+        self.count = len(groups)
 
     def _become_open(self, emit: Emit) -> None:
         groups = self.take()
@@ -111,34 +113,14 @@ class OpenTable:
         if len(groups) * 2 > places:
             emit(groups)
         else:
-            self.insert(groups)
+            self._insert(groups)
 
     def take(self) -> Rows:
         """All groups; the table is empty then."""
         groups = np.empty((self.count, self.shape.stride), np.int64)
-        places = np.empty(self.count if self._widths is not None else 0, np.int64)
-        drain(self._entries, self.shape.stride, groups, places)
-        if self._widths is not None:
-            self._write_keys(groups, places)
+        drain(self._entries, self.shape.stride, groups)
         self.count = 0
         return groups
-
-    def _write_keys(self, groups: Rows, places: Ints) -> None:
-        """The keys of a dense table are its places."""
-        assert self._widths is not None
-        codes: list[Ints] = []
-        for width in reversed(self._widths):
-            codes.insert(0, places & ((1 << width) - 1))
-            places = places >> width
-        put_keys(groups, self.shape, codes)
-
-
-def merge_groups(shape: Shape, parts: Sequence[Rows]) -> Rows | None:
-    """The groups of several tables, each once; None when a 64-bit sum overflows."""
-    table = OpenTable(shape, groups=sum(len(rows) for rows in parts))
-    if all(table.insert(rows) for rows in parts):
-        return table.take()
-    return None
 
 
 def dense_widths(sizes: Sequence[int]) -> tuple[int, ...] | None:
@@ -147,18 +129,109 @@ def dense_widths(sizes: Sequence[int]) -> tuple[int, ...] | None:
     return widths if 1 << sum(widths) <= DENSE_PLACES else None
 
 
-@compiled_for(output(np.int64), INTEGER, output(np.int64, 2), output(np.int64))
-def drain(entries: Ints, stride: int, groups: Rows, places: Ints) -> None:
-    """Move all groups out of a table, in one pass; on request with their places."""
+@compiled_for(output(np.int64), INTEGER, output(np.int64, 2))
+def drain(entries: Ints, stride: int, groups: Rows) -> None:
+    """Move all groups out of a table, in one pass."""
     found = 0
     for base in range(0, len(entries), stride):
         if entries[base] != 0:
             for k in range(stride):
                 groups[found, k] = entries[base + k]
                 entries[base + k] = 0
-            if len(places) != 0:
-                places[found] = base // stride
             found += 1
+
+
+# ---- the kernels ---------------------------------------------------------------------------------
+
+INTS: Final = output(np.int64)
+FLOATS: Final = output(np.float64)
+ARGUMENTS: Final = "entries, floats, places, limit, count, rows, begin"
+TYPES: Final = (INTS, FLOATS, INTEGER, INTEGER, INTEGER, column(np.int32), INTEGER)
+SHIFT: Final = (
+    "top = np.uint64(places - 1)",
+    "bits = np.int64(0)",
+    "while (np.int64(1) << bits) < places:",
+    "    bits += 1",
+    "shift = np.uint64(64 - bits)",
+)
+"""The upper bits of a hash are the place."""
+
+
+@cache
+def update_kernel(shape: Shape, sure: bool, dense: bool) -> Any:
+    """Takes tuples in; `sure` that there is neither a NULL nor an overflow, or not; `dense`: the
+    places of groups are computed from their codes.
+    """
+    assert not shape.with_epoch
+    find = computed_place(shape, sure) if dense else probed_place(shape, sure)
+    body = [
+        *([] if dense else SHIFT),
+        "for r in range(begin, len(rows)):",
+        "    i = np.uint32(rows[r])",
+        *indent(find),
+        *indent(slots.update_slots(shape, sure, ["return r, count"])),
+        "return len(rows), count",
+    ]
+    widths = shape.keys if dense else 0
+    names = "".join(f", b{k}" for k in range(widths)) + slots.column_names(shape, sure)
+    types = *TYPES, *(INTEGER,) * widths, *slots.column_types(shape, sure)
+    name = "update_dense" if dense else "update_open"
+    return GeneratedKernel(f"{name}({ARGUMENTS}{names})", body, *types).compile()
+
+
+def probed_place(shape: Shape, sure: bool) -> list[str]:
+    return [
+        *slots.load_words(shape),
+        f"at = ({table_hash(shape.word_names)} >> shift) & top",
+        "while True:",
+        f"    base = at * np.uint64({shape.stride})",
+        "    seen = entries[base]",
+        "    if seen == 0:",
+        "        if count >= limit:",
+        "            return r, count",
+        "        count += 1",
+        "        seen = np.int64(1)",
+        *indent(slots.new_words(shape), 2),
+        *indent(slots.new_slots(shape, sure), 2),
+        "        break",
+        f"    if {slots.same_words(shape)}:",
+        "        break",
+        "    at = (at + np.uint64(1)) & top",
+    ]
+
+
+def computed_place(shape: Shape, sure: bool) -> list[str]:
+    place = "np.int64(0)"
+    for k in range(shape.keys):
+        place = f"(({place} << b{k}) | np.int64(c{k}[i]))"
+    return [
+        f"base = np.uint64({place}) * np.uint64({shape.stride})",
+        "seen = entries[base]",
+        "if seen == 0:",
+        "    count += 1",
+        "    seen = np.int64(1)",
+        *indent([*slots.load_words(shape), *slots.new_words(shape), *slots.new_slots(shape, sure)]),
+    ]
+
+
+@cache
+def insert_kernel(shape: Shape) -> Any:
+    """Puts groups into a table that has none of them."""
+    body = [
+        *SHIFT,
+        "for r in range(len(groups)):",
+        *(f"    w{w} = groups[r, {shape.first_word + w}]" for w in range(shape.words)),
+        f"    at = ({table_hash(shape.word_names)} >> shift) & top",
+        f"    while entries[at * np.uint64({shape.stride})] != 0:",
+        "        at = (at + np.uint64(1)) & top",
+        f"    base = at * np.uint64({shape.stride})",
+        *(f"    entries{slots.word(k)} = groups[r, {k}]" for k in range(shape.stride)),
+    ]
+    types = INTS, INTEGER, column(np.int64, 2)
+    return GeneratedKernel("insert(entries, places, groups)", body, *types).compile()
+
+
+# ---- without machine code ------------------------------------------------------------------------
 
 
 class NumpyTable:
@@ -207,7 +280,7 @@ def grouped(shape: Shape, rows: Codes, starts: NDArray[np.intp], columns: TableC
     """
     groups = np.zeros((len(starts), shape.stride), np.int64)
     groups[:, 0] = 1
-    put_keys(groups, shape, (code[rows[starts]] for code in columns.codes))
+    slots.put_keys(groups, shape, (code[rows[starts]] for code in columns.codes))
     arguments = zip(columns.values, columns.masks, strict=True)
     for j, kind in enumerate(shape.slots):
         target = groups[:, shape.slot(j)]

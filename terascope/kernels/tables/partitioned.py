@@ -9,13 +9,15 @@ docs/decisions.md has the figures.
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 
-from terascope.hashing import multiplied
+from terascope.hashing import multiplied, table_hash
+from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, all_valid
-from terascope.kernels.tables.open_table_source import group_kernel
+from terascope.kernels.tables import slots
 from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.machine_code import INTEGER, column, compiled_for, output
 
@@ -122,3 +124,52 @@ def group_parts(
     if count < 0:
         return None
     return groups[: count * shape.stride].reshape(count, shape.stride), begins
+
+
+@cache
+def group_kernel(shape: Shape, sure: bool) -> Any:
+    """Groups tuples part by part. `places` has the numbers of groups by their hash; groups are made
+    one behind the other.
+    """
+    body = [
+        "count = np.int64(0)",
+        "for part in range(edges.shape[1] - 1):",
+        "    number = np.int64(0)",
+        "    for stretch in range(len(edges)):",
+        "        number += edges[stretch, part + 1] - edges[stretch, part]",
+        "    bits = np.int64(1)",
+        "    while (np.int64(1) << bits) < 2 * number:",
+        "        bits += 1",
+        "    top = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)",
+        "    shift = np.uint64(64 - bits)",
+        "    first = count",
+        "    places[: np.int64(1) << bits] = 0",
+        "    for stretch in range(len(edges)):",
+        "        end = np.uint64(edges[stretch, part + 1])",
+        "        for i in range(np.uint64(edges[stretch, part]), end):",
+        *indent(slots.load_words(shape), 3),
+        f"            at = ({table_hash(shape.word_names)} >> shift) & top",
+        "            while True:",
+        "                known = np.int64(places[at])",
+        "                if known == 0:",
+        "                    places[at] = np.int32(count - first + 1)",
+        f"                    base = np.uint64(count) * np.uint64({shape.stride})",
+        "                    count += 1",
+        "                    seen = np.int64(1)",
+        *indent(
+            [*slots.new_words(shape), *slots.zero_slots(shape), *slots.new_slots(shape, sure)], 5
+        ),
+        "                    break",
+        f"                base = np.uint64(first + known - 1) * np.uint64({shape.stride})",
+        f"                if {slots.same_words(shape)}:",
+        "                    seen = entries[base]",
+        "                    break",
+        "                at = (at + np.uint64(1)) & top",
+        *indent(slots.update_slots(shape, sure, ["return np.int64(-1)"]), 3),
+        "    begins[0, part + 1] = count",
+        "return count",
+    ]
+    head = output(np.int32), output(np.int64), output(np.float64), column(np.int64, 2)
+    name = f"group_parts(places, entries, floats, edges, begins{slots.column_names(shape, sure)})"
+    types = *head, output(np.int64, 2), *slots.column_types(shape, sure)
+    return GeneratedKernel(name, body, *types).compile()

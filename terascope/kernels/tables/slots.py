@@ -103,7 +103,7 @@ def put_keys(rows: Rows, shape: Shape, codes: Iterable[Values]) -> None:
         if k % 2 == 0:
             rows[:, word] = code.astype(np.int64) << 32
         else:
-            rows[:, word] |= code
+            rows[:, word] |= code.astype(np.uint32)
 
 
 # ---- in generated kernels ------------------------------------------------------------------------

@@ -32,40 +32,33 @@ def finding(policy: Policy, is_at: Callable[[str], str]) -> list[str]:
     """Statements that set `missed`, and `p` to the place of the tuple's group unless missed.
     `is_at`: the condition that it is at a place.
     """
-    match policy:
-        case "direct_mapped":
-            return [
-                "p = place(h, capacity) * STRIDE",
-                "q = p",
-                "bucket = 0",
-                f"missed = not ({is_at('p')})",
-            ]
-        case "second_chance":
-            return [
-                "p = place(h, capacity) * STRIDE",
-                "q = p",
-                "bucket = 0",
-                "missed = False",
-                f"if not ({is_at('p')}):",
-                "    q = place(h * SECOND_FACTOR, capacity) * STRIDE",
-                f"    if {is_at('q')}:",
-                "        p = q",
-                "    else:",
-                "        missed = True",
-            ]
-        case "lru":
-            return [
-                "bucket = place(h, capacity)",
-                "entry = np.int64(heads[bucket])",
-                "p = entry * STRIDE",
-                "q = p",
-                f"while entry != NONE and not ({is_at('p')}):",
-                "    entry = np.int64(links[4 * entry + CHAINED])",
-                "    p = entry * STRIDE",
-                "missed = entry == NONE",
-                "if not missed and epoch == state[CURRENT]:",
-                "    used(links, entry, np.int64(capacity))",
-            ]
+    if policy == "lru":
+        return [
+            "bucket = place(h, capacity)",
+            "entry = np.int64(heads[bucket])",
+            "p = entry * STRIDE",
+            "q = p",
+            f"while entry != NONE and not ({is_at('p')}):",
+            "    entry = np.int64(links[4 * entry + CHAINED])",
+            "    p = entry * STRIDE",
+            "missed = entry == NONE",
+            "if not missed and epoch == state[CURRENT]:",
+            "    used(links, entry, np.int64(capacity))",
+        ]
+    first = [
+        "p = place(h, capacity) * STRIDE",
+        "q = p",
+        "bucket = 0",
+        f"missed = not ({is_at('p')})",
+    ]
+    second = [
+        "if missed:",
+        "    q = place(h * SECOND_FACTOR, capacity) * STRIDE",
+        f"    if {is_at('q')}:",
+        "        p = q",
+        "        missed = False",
+    ]
+    return first if policy == "direct_mapped" else first + second
 
 
 _BY_PLACE = '''

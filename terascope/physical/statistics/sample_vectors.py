@@ -18,7 +18,7 @@ from terascope.analysis.order import FINENESS
 from terascope.functions.base import ValueMistake
 from terascope.kernels.codegen.program import WORD, functions
 from terascope.kernels.codegen.statements import is_number
-from terascope.kernels.columns.arrays import Codes, Hashes, Ints, bit_vector, numbers, select
+from terascope.kernels.columns.arrays import Codes, Hashes, Ints, numbers, select
 from terascope.kernels.columns.batch import VectorBatch
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, Where, programs
@@ -103,8 +103,7 @@ class SampleReader:
 
         def meeting(where: Where) -> Codes:
             if where not in known:
-                words = bit_vector(where.signature, self._first.words)
-                rows = select(bits, words, len(batch))
+                rows = select(bits, where.signature, len(batch))
                 for predicate in where.rest:
                     rows = rows[batch.passing(predicate, rows)]
                 known[where] = rows

@@ -21,7 +21,6 @@ from typing import Final
 
 from pydantic import ConfigDict, TypeAdapter
 
-from terascope.execute.grouping.aggregator import group_fields
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, Where
@@ -121,7 +120,7 @@ def together(members: Sequence[LowAggregate]) -> Table:
 
 
 def output_of(query: LowAggregate) -> LowOutput:
-    return LowOutput(query.name, query.fields, group_fields(query))
+    return LowOutput(query.name, query.fields, query.groups)
 
 
 def families_of(read: str, low: LowPlan) -> list[AggregateFamily]:
