@@ -52,7 +52,8 @@ class ScopeInput:
     def find(self, name: str) -> Col | None:
         """The column of that name, or the one that is known under it as an alias."""
         found = [f for known, f in self.columns if known == name]
-        found += [f for known, f in self.columns if canonical(known) == canonical(name)]
+        if not found:
+            found = [f for known, f in self.columns if canonical(known) == canonical(name)]
         return Col(found[0].name, found[0].type) if found else None
 
 
