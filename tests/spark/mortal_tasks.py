@@ -56,7 +56,7 @@ def silent_writing(
     @wraps(write)
     def dying(self: Writing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in write(self, batches):
-            told = batch["told"][0].as_py()
+            told = batch["text"][0].as_py()
             die_if_asked("writing", told, os.getpid())
             die_if_asked("executor", told, executor)
             yield batch
