@@ -2,7 +2,7 @@
 # which leaves stamps in .venv, so that the second run does nothing twice.
 
 PYTHON  ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 SCALE   ?= 0.01
 VENV    := .venv
 BIN     := $(VENV)/bin
@@ -32,7 +32,8 @@ install: $(VENV)/.package $(JAVA) $(VENV)/.classes
 demo: install
 	@$(BIN)/terascope demo
 
-# Lint runs beside the tests, and its output comes in one piece when it is done; both must pass.
+# Lint runs beside the tests, and its output comes in one piece when it is done; both must pass. Of
+# three processes on two cores one is often waiting for a process that it has killed.
 test: install $(VENV)/.tshark
 	@lint() { said=`$(MAKE) --no-print-directory lint 2>&1`; code=$$?; echo "$$said"; return $$code; }; \
 	lint & linting=$$!; \

@@ -21,7 +21,7 @@ from tests.properties.stream_results import assert_delivered
 from tests.properties.stream_runs import CaseRuns
 
 FIRST = int(os.environ.get("TERASCOPE_STREAM_FIRST", "0"))
-SEEDS = range(FIRST, FIRST + int(os.environ.get("TERASCOPE_STREAM_SEEDS", "16")))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("TERASCOPE_STREAM_SEEDS", "12")))
 QUERIES, ROWS = 8, 60
 SAMPLE = 12
 

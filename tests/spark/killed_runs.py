@@ -22,6 +22,7 @@ from terascope.execute import reports
 from terascope.session import QuerySet, Session
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
+from tests.settings import SOAK
 
 ARMED: Final = "TERASCOPE_TEST_ARMED"
 
@@ -39,10 +40,13 @@ class Run:
     killed: tuple[str, ...] = ()
 
 
+ONE_FILE: Final[Mapping[str, Run]] = {
+    "killed": Run(parts=False, killed=("reading", "merging")),
+}
 RUNS: Final[Mapping[str, Run]] = {
     "calm": Run(parts=False),
-    "killed": Run(parts=False, killed=("reading", "merging")),
     "killed_parts": Run(parts=True, killed=("reading", "merging", "writing", "executor")),
+    **(ONE_FILE if SOAK else {}),
 }
 
 

@@ -69,6 +69,7 @@ def test_the_stream_goes_on_in_another_jvm(capture: Path, tmp_path: Path) -> Non
         assert found
 
 
+@pytest.mark.soak
 def test_a_jvm_of_somebody_else_is_not_started_again(capture: Path, tmp_path: Path) -> None:
     told, errors = run(capture, tmp_path, "given")
     assert "open another SparkSession" in told["lost"]

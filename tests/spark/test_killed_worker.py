@@ -96,6 +96,7 @@ def killed_parts(runs: Path, run: str) -> set[str]:
     return found
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("query", NAMES)
 def test_one_file_has_the_same_rows_in_the_same_order(runs: Path, query: str) -> None:
     assert killed_parts(runs, "killed")

@@ -137,6 +137,7 @@ def test_a_crash_at_every_point_of_a_batch(
         assert not orphans(tmp_path / "output")
 
 
+@pytest.mark.soak  # tests/properties/test_late_kills.py loses commits without Spark
 @pytest.mark.timeout(600)
 def test_a_batch_that_spark_forgets_is_not_delivered_again(
     data: Path,

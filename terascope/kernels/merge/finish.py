@@ -114,8 +114,11 @@ def columns(
 ) -> pa.RecordBatch:
     """Blocks as a batch, with all columns or those at some places. Keys are dictionary columns."""
     wanted = fields.fields if places is None else [fields.fields[i] for i in places]
-    made = result_columns(blocks, fields, dictionaries, places)
-    arrays = [arrow_column(c, f.type, False) for c, f in zip(made, wanted, strict=True)]
+    if not blocks:
+        arrays = [pa.array([], arrow_type(f.type)) for f in wanted]
+    else:
+        made = result_columns(blocks, fields, dictionaries, places)
+        arrays = [arrow_column(c, f.type, False) for c, f in zip(made, wanted, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, [f.name for f in wanted])
 
 
