@@ -18,7 +18,7 @@ $(shell test ! -f $(JAVA) || test -x "`cat $(JAVA)`/bin/java" || rm -f $(JAVA))
 help:
 	@echo "make demo     install, then find a SYN flood in two minutes of synthetic traffic"
 	@echo "make test     install, then check and test everything (WORKERS=$(WORKERS) processes)"
-	@echo "make soak     many more random query sets and streams, and the tests of the benches"
+	@echo "make soak     long tests, many more random query sets and streams, and the tests of the benches"
 	@echo "make durations  run all tests and record how long each file takes"
 	@echo "make bench    Terascope beside other engines, on small data (SCALE=$(SCALE))"
 	@echo "make install  the environment .venv with the command .venv/bin/terascope, and Java"
@@ -41,14 +41,15 @@ test: install $(VENV)/.tshark
 	wait $$linting || { echo "make lint failed, see above"; exit 1; }; \
 	exit $$tested
 
-# What many random tests can find, and the tests of the benches.
+# All tests that `make test` leaves out, many more random cases, and the tests of the benches.
 soak: install
-	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=1000 TERASCOPE_SPARK_SEEDS=12 TERASCOPE_STREAM_SEEDS=600 \
-		TERASCOPE_LOCAL_SEEDS=200 TERASCOPE_STREAM_SPARK_SEEDS=6 \
-		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden \
-		tests/spark/test_stream_crashes.py tests/cli/test_cli_stream.py
-	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=100 \
-		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream
+	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=400 TERASCOPE_SPARK_SEEDS=6 TERASCOPE_STREAM_SEEDS=200 \
+		TERASCOPE_LOCAL_SEEDS=100 TERASCOPE_STREAM_SPARK_SEEDS=3 \
+		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden tests/spark tests/session \
+		tests/cli/test_cli_stream.py tests/demo tests/examples
+	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=60 \
+		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream \
+		tests/sharing tests/functions tests/reference tests/syntax
 	$(BIN)/pytest -n $(WORKERS) -m bench
 
 # Needed when tests have become much longer or shorter: `make test` begins with the longest.

@@ -113,6 +113,7 @@ def test_no_task_compiles_what_was_prepared(
     assert on_disk() == ready
 
 
+@pytest.mark.soak
 def test_no_task_compiles_what_was_prepared_for_a_tree(tmp_path: Path) -> None:
     plan = conditional_plan("open")
     prepare(plan, lambda *_: None)

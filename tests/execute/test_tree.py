@@ -180,7 +180,7 @@ circumstances = st.builds(
 
 
 @given(trees(compiled=False), tuples(), circumstances)
-@settings(max_examples=50 if SOAK else 20, deadline=None)
+@settings(max_examples=50 if SOAK else 12, deadline=None)
 def test_numpy_gives_the_groups_of_the_flat_plan(
     plan: LowPlan, columns: Columns, around: Circumstances
 ) -> None:
@@ -188,7 +188,7 @@ def test_numpy_gives_the_groups_of_the_flat_plan(
 
 
 @given(trees(compiled=True), tuples(), circumstances)
-@settings(max_examples=40 if SOAK else 6, deadline=None)
+@settings(max_examples=40 if SOAK else 4, deadline=None)
 def test_machine_code_gives_the_same(
     plan: LowPlan, columns: Columns, around: Circumstances
 ) -> None:

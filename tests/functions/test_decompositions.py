@@ -23,6 +23,7 @@ from terascope.functions.base import (
 from terascope.functions.registry import Functions
 from terascope.functions.values import compare
 from terascope.types import INT_MAX, INT_MIN, Type
+from tests.settings import SOAK
 
 FUNCTIONS = Functions.builtin()
 small = st.integers(-9, 9)
@@ -108,7 +109,10 @@ def test_the_usual_aggregates_split_and_the_holistic_ones_do_not() -> None:
     ids=lambda x: getattr(x, "name", None) or ("finer" if x is True else "same"),
 )
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=40 if SOAK else 20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 @given(data=st.data())
 def test_the_whole_is_made_of_its_parts(

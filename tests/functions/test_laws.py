@@ -20,6 +20,7 @@ from terascope.functions.values import holds
 from terascope.types import Type
 from tests.functions.travel import dumps
 from tests.functions.values import BY_TYPE, MODEST
+from tests.settings import SOAK
 
 FUNCTIONS = Functions.builtin()
 AGGREGATES = sorted(set(FUNCTIONS.aggregates.values()), key=lambda a: a.name)
@@ -89,7 +90,9 @@ def cut_tuples(
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES, ids=lambda a: a.name)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=40 if SOAK else 20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_any_split_merges_to_the_whole(aggregate: AggregateFunction, data: st.DataObject) -> None:
     type_, parts = data.draw(cut_tuples(aggregate))
@@ -169,7 +172,9 @@ def unified(scalar: Scalar, types: tuple[Type, ...]) -> bool:
 
 
 @pytest.mark.parametrize("scalar", SCALARS, ids=lambda s: s.name)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=40 if SOAK else 20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_a_scalar_gives_a_value_of_its_type(scalar: Scalar, data: st.DataObject) -> None:
     shapes = [t for t in argument_types(scalar) if unified(scalar, t)]

@@ -65,7 +65,7 @@ LARGE = Shape(
     with_epoch=True,
 )
 KEYLESS = Shape(0, (COUNT, MAX_INT), with_epoch=True)
-SHAPES = (SMALL, LARGE, KEYLESS) if SOAK else (SMALL, KEYLESS)
+SHAPES = (SMALL, LARGE, KEYLESS) if SOAK else (SMALL,)
 """Each shape of each policy takes seconds to compile."""
 FLUSHES: tuple[Flush, ...] = ("eager", "lazy")
 

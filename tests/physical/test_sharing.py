@@ -117,6 +117,7 @@ def aggregations(job: Job) -> list[LowAggregate]:
     return [q for low in lows for q in low.queries if isinstance(q, LowAggregate)]
 
 
+@pytest.mark.soak  # tests/execute/test_tree.py runs trees as machine code
 def test_trees_of_machine_code_give_the_same(tmp_path: Path) -> None:
     """Few queries: each kernel of a table of fixed size takes seconds to compile."""
     made = tree_set(3, tmp_path, queries=4)

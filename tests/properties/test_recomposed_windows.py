@@ -167,7 +167,9 @@ def jumping_set(folder: Path, rng: random.Random) -> Compiled:
     return compile_set(Source(text, "set"), bindings)
 
 
-@pytest.mark.parametrize("kills", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(False, marks=pytest.mark.soak), True], ids=["stopped", "killed"]
+)
 def test_windows_share_slices_while_many_tuples_come(kills: bool, tmp_path: Path) -> None:
     """One tuple a second, then a hundred, then one: to look a tuple up for both windows costs more
     than slices do while there are many, and less while there are few.

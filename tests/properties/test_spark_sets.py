@@ -16,7 +16,7 @@ from tests.reference.connector_sources import ConnectorSources
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_SPARK_SEEDS", "2")))
+SEEDS = range(100, 100 + int(os.environ.get("TERASCOPE_SPARK_SEEDS", "1")))
 
 
 @pytest.mark.spark

@@ -40,9 +40,13 @@ from tests.oracle.build import (
     scan,
 )
 from tests.reference.memory_sources import MemorySources
+from tests.settings import SOAK
 
 QUICK = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=20 if SOAK else 10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 small = st.integers(-6, 6)
 maybe = st.none() | small

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from terascope.sharing.cost import Accounting
 from terascope.sharing.model import Attributes, Query, Statistics
 from terascope.sharing.plan import Planned, Planner
+from tests.settings import SOAK
 from tests.sharing.known_statistics import KnownStatistics
 
 TUPLES = 400_000.0
@@ -63,7 +64,7 @@ def pairs(count: int) -> tuple[list[str], tuple[Query, ...]]:
 
 
 @given(st.integers(0, 10_000), st.booleans())
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4 if SOAK else 2, deadline=None)
 def test_more_memory_never_costs_more(seed: int, bounded: bool) -> None:
     names, queries = pairs(4)
     statistics = correlated(names, seed)

@@ -10,10 +10,13 @@ from terascope.syntax.ast import Expr, Query, QueryStatement, Script
 from terascope.syntax.format import format_source
 from terascope.syntax.parser import parse
 from terascope.syntax.printer import print_expr, print_query, print_script
+from tests.settings import SOAK
 from tests.syntax.corpus import EXPRESSIONS, STATEMENTS, parse_expression
 from tests.syntax.strategies import expressions, queries, scripts
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(
+    max_examples=150 if SOAK else 75, deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
@@ -35,7 +38,7 @@ def test_expression_of_the_corpus(text: str) -> None:
     assert print_expr(parse_expression(printed)) == printed
 
 
-@settings(QUICK, max_examples=400)
+@settings(QUICK, max_examples=400 if SOAK else 200)
 @given(expressions)
 def test_random_expression(expr: Expr) -> None:
     printed = print_expr(expr)
