@@ -46,7 +46,7 @@ soak: install
 	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=400 TERASCOPE_SPARK_SEEDS=6 TERASCOPE_STREAM_SEEDS=200 \
 		TERASCOPE_LOCAL_SEEDS=100 TERASCOPE_STREAM_SPARK_SEEDS=3 \
 		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden tests/spark tests/session \
-		tests/cli/test_cli_stream.py tests/demo tests/examples
+		tests/cli tests/connectors tests/demo tests/examples
 	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=60 \
 		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream \
 		tests/sharing tests/functions tests/reference tests/syntax

@@ -36,7 +36,6 @@ from tests.agreement import delivered
 from tests.cli.calls import ENVIRONMENT, Called, call, small_trace
 from tests.properties.stream_cases import readable
 from tests.reference.connector_sources import ConnectorSources
-from tests.settings import SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -247,6 +246,7 @@ def page(port: int, path: str) -> tuple[int, str]:
 
 
 @pytest.mark.spark
+@pytest.mark.soak  # test_cli_operating.py has the commands, tests/session/ the stop
 @pytest.mark.timeout(600)  # Spark starts three times; on a busy machine that takes its time
 def test_a_run_is_watched_loses_its_jvm_is_terminated_and_goes_on(
     gsql: Path, trace: Path, tmp_path: Path, processes: list[Process]
@@ -290,10 +290,8 @@ def test_a_run_is_watched_loses_its_jvm_is_terminated_and_goes_on(
     assert f'terascope_source_tuples_total{{source="eth0"}} {float(source["tuples"])}' in metrics
     assert page(port, "/health")[0] in (200, 503)  # without heartbeats silence looks like death
 
-    restarts = 0
-    if SOAK:  # tests/spark/test_killed_jvm.py kills one, too, in the middle of a batch
-        os.kill(first.jvm, signal.SIGKILL)
-        restarts = 1
+    restarts = 1  # tests/spark/test_killed_jvm.py kills one, too, in the middle of a batch
+    os.kill(first.jvm, signal.SIGKILL)
     growing.write_bytes(content[: len(content) * 3 // 4])
     first.called_when(lambda c: has_gone_on(c, source["tuples"], restarts), "status", "--json")
     growing.write_bytes(content)

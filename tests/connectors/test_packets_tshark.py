@@ -176,7 +176,7 @@ def counts(packets: list[Row]) -> Counter[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        pytest.param(name, marks=[pytest.mark.slow, pytest.mark.soak] if name in SLOW else [])
         for name in CAPTURES or ["none"]
     ],
 )

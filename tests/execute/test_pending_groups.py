@@ -14,6 +14,7 @@ from terascope.functions.slots import COUNT, SUM_INT
 from terascope.kernels.columns.arrays import Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.types import INT_MAX
+from tests.settings import SOAK
 
 SHAPE = Shape(2, (COUNT, SUM_INT, MAX_INT))
 SEEN = 0b1101  # a group, and both slots that take an argument have seen one
@@ -88,8 +89,8 @@ def test_many_rows_are_merged_part_by_part(disk: bool) -> None:
 
 
 @pytest.mark.parametrize("once", [True, False])
-@pytest.mark.parametrize("disk", [0, 1, 2])
-@pytest.mark.parametrize("spread", [5, 400, 100_000])
+@pytest.mark.parametrize("disk", [0, 1, 2] if SOAK else [0, 2])
+@pytest.mark.parametrize("spread", [5, 400, 100_000] if SOAK else [5, 100_000])
 def test_lots_of_many_epochs_are_merged(spread: int, disk: int, once: bool) -> None:
     """`spread`: of how many epochs the groups are; most stand in one lot, in all, or far apart."""
     rng = np.random.default_rng(spread + disk)

@@ -91,7 +91,7 @@ def watched(folder: Path, heartbeat: int) -> Watched:
     return seen
 
 
-@pytest.mark.parametrize("heartbeat", [1, 4])
+@pytest.mark.parametrize("heartbeat", [1, pytest.param(4, marks=pytest.mark.soak)])
 def test_rows_come_within_a_heartbeat_and_a_trigger(heartbeat: int, tmp_path: Path) -> None:
     seen = watched(tmp_path, heartbeat)
     for name in ("flows", "full_flow", "merged"):
