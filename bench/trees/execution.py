@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -51,7 +51,11 @@ class HashOperations:
 class WatchedTask(LowTask):
     """A task whose batches are epochs, and that notes what was looked up before they are over."""
 
-    early = 0
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.early = 0
+        self._at_end: dict[int, int] = {}
+        """The look-ups of each node when its last epoch was over."""
 
     def _is_batch(self, place: int) -> bool:
         return True
@@ -59,8 +63,11 @@ class WatchedTask(LowTask):
     def _over(self, place: int, epoch: int) -> Iterator[Ready]:
         if place not in self._tree.parents:
             below = self._tree.subtree(place)
-            self.early += sum(self._aggregators[at].probes for at in below)
+            self.early += sum(
+                self._aggregators[at].probes - self._at_end.get(at, 0) for at in below
+            )
         yield from super()._over(place, epoch)
+        self._at_end[place] = self._aggregators[place].probes
 
 
 def statistics_of(stream: Stream, share: float = 1.0) -> SampledStatistics:
