@@ -85,8 +85,8 @@ def test_trees_give_the_answers_of_each_query(
         assert low is not None
         nodes += len(low.inner)
         below += sum(isinstance(q, LowAggregate) and q.parent is not None for q in low.queries)
-    assert nodes >= 2
-    assert below > 7
+    assert nodes >= (3 if SOAK else 2)
+    assert below > (15 if SOAK else 7)
 
 
 def test_a_budget_too_small_for_anything_gives_exact_answers(
