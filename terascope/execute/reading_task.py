@@ -128,7 +128,7 @@ class Partials:
             waiting = self._pending.setdefault(stream, [])
         block = replace(groups.block, rows=own(groups.block.rows))
         waiting.append(replace(groups, block=block))
-        self._bytes += block.rows.nbytes
+        self._bytes += block.bytes
         self._rows[stream] += len(block.rows)
         if self._rows[stream] >= PARTIAL_ROWS * self._reading.destinations:
             yield from self._send(stream)
@@ -145,7 +145,7 @@ class Partials:
     def _packed(self, stream: int) -> Iterator[Outgoing]:
         waiting = self._pending.pop(stream)
         self._rows[stream] = 0
-        self._bytes -= sum(g.block.rows.nbytes for g in waiting)
+        self._bytes -= sum(g.block.bytes for g in waiting)
         target, several = self._reading.targets[stream], self._reading.destinations
         assert target.groups is not None
         blocks, shape = [g.block for g in waiting], target.groups.shape

@@ -23,6 +23,7 @@ from terascope.types import Type
 if TYPE_CHECKING:
     from terascope.functions.slots import SlotKind
     from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
+    from terascope.sketches.base import StateKind
 
 Value: TypeAlias = Any
 """A value in held form (terascope.types), None for NULL."""
@@ -125,6 +126,9 @@ class Scalar:
     """The meaning of the function to analyses, rules and engines; None when they need none."""
     spark: SparkScalar | None = field(default=None, compare=False, repr=False)
     """Its Column in Spark. Functions with a role need none, others without run in Python."""
+    of_states: bool = field(default=False, compare=False)
+    """Takes packed states of aggregates (terascope.sketches): it is computed of finished rows, a
+    value at a time."""
     doc: str = field(default="", compare=False, repr=False)
 
     def __call__(self, *args: Value) -> Value:
@@ -221,6 +225,19 @@ class AggregateFunction(ABC):
         arguments that kernels do not hold as numbers is none of its affair.
         """
         return None
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        """The columns that keep a call with such arguments and state parameters where it does not
+        fit slots (terascope.sketches); None: it is not kept in parts. Of an order-dependent
+        aggregate the columns take the places of tuples in the stream as further arguments.
+        """
+        return None
+
+    def finish_state(self, packed: bytes, *parameters: Value) -> Value:
+        """The value of a packed state, with the finish parameters; the state itself if the call
+        means that.
+        """
+        return packed
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.

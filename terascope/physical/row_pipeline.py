@@ -29,6 +29,7 @@ from terascope.plan.expr import (
     columns_of,
     marked_column,
     transform,
+    walk,
 )
 from terascope.plan.rel import (
     Aggregate,
@@ -181,20 +182,42 @@ class RowPlanner:
         """
         for rel in reversed(chain):
             match rel:
-                case Filter(predicate=predicate):
-                    below = self.kept(below, predicate)
-                case Project(items=items):
-                    computed = tuple(
-                        (name, simpler_tests(self.bound(expr))) for name, expr in items
-                    )
-                    if below is None or not all(is_computable(expr) for _, expr in computed):
+                case Filter(predicate=predicate, source=source):
+                    below = self.kept(below, predicate, source.fields)
+                case Project(items=items, source=source):
+                    bound = [(name, simpler_tests(self.bound(expr))) for name, expr in items]
+                    below, exprs = self.with_states(below, [e for _, e in bound], source.fields)
+                    if below is None or not all(map(is_computable, exprs)):
                         return None
-                    below = below.extended(Compute(computed))
+                    names = (name for name, _ in bound)
+                    below = below.extended(Compute(tuple(zip(names, exprs, strict=True))))
         return below
 
-    def kept(self, below: RowPipeline | None, predicate: Expr) -> RowPipeline | None:
-        test = simpler_tests(self.bound(predicate))
-        return None if below is None or not is_computable(test) else below.extended(Keep(test))
+    def kept(
+        self, below: RowPipeline | None, predicate: Expr, fields: Sequence[Field]
+    ) -> RowPipeline | None:
+        """A pipeline that keeps the rows for which a predicate is TRUE; `fields`: their columns."""
+        below, (test,) = self.with_states(below, [simpler_tests(self.bound(predicate))], fields)
+        if below is None or not is_computable(test):
+            return None
+        made = below.extended(Keep(test))
+        hoisted = columns_of(test) - {f.name for f in fields}
+        return made.extended(picking(fields)) if hoisted else made
+
+    def with_states(
+        self, below: RowPipeline | None, exprs: Sequence[Expr], fields: Sequence[Field]
+    ) -> tuple[RowPipeline | None, list[Expr]]:
+        """Expressions in which each function of a state is a column, and a pipeline with these
+        columns beside the others.
+        """
+        calls = list(dict.fromkeys(e for expr in exprs for e in walk(expr) if is_of_states(e)))
+        calls = [c for c in calls if not any(c in list(walk(o))[1:] for o in calls)]
+        if below is None or not calls or not all(map(takes_columns, calls)):
+            return below if not calls else None, list(exprs)
+        names = {call: Col(f"#state {i}", call.type) for i, call in enumerate(calls)}
+        values = ((column.name, call) for call, column in names.items())
+        made = below.extended(Compute((*picking(fields).items, *values)))
+        return made, [transform(expr, lambda e: names.get(e, e)) for expr in exprs]
 
     def ranked(self, below: RowPipeline | None, rank: Rank) -> RowPipeline | None:
         """A pipeline that keeps the first few rows of each window."""
@@ -214,7 +237,7 @@ class RowPlanner:
             return None
         keys = tuple((name, self.bound(expr)) for name, expr in rel.keys)
         slots = (slot_of(name, agg, {}) for name, agg in kept)
-        regroup = Regroup(keys, tuple(replace(s, argument=self.argument(s)) for s in slots))
+        regroup = Regroup(keys, tuple(map(self.with_values, slots)))
         if any(unsupported(expr) is not None for expr in regroup.query.outputs):
             return None
         made = replace(below, whole=regroup)
@@ -223,8 +246,10 @@ class RowPlanner:
         keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
         return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in rel.aggs))))
 
-    def argument(self, slot: Slot) -> Expr | None:
-        return None if slot.argument is None else self.bound(slot.argument)
+    def with_values(self, slot: Slot) -> Slot:
+        """A slot whose arguments have the values of parameters."""
+        argument = None if slot.argument is None else self.bound(slot.argument)
+        return replace(slot, argument=argument, more=tuple(map(self.bound, slot.more)))
 
     def matching(self, join: Join) -> tuple[Equalities, tuple[Named, ...]] | None:
         """The equalities and the fills of a join whose sides can be compared directly."""
@@ -285,6 +310,19 @@ def origin(program: RowPipeline, name: str) -> str | None:
                 return None
             name = expr.name
     return name
+
+
+def is_of_states(expr: Expr) -> bool:
+    """Whether an expression is a function of packed states (terascope.sketches)."""
+    return isinstance(expr, Call) and expr.function.of_states
+
+
+def takes_columns(call: Expr) -> bool:
+    """Whether a function of states takes columns, constants and other functions of states."""
+    return all(
+        (is_of_states(arg) and takes_columns(arg)) or is_computable(arg)
+        for arg in (call.args if isinstance(call, Call) else ())
+    )
 
 
 def is_computable(expr: Expr) -> bool:
