@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from terascope.functions.aggregates.float_sums import float_sum_part
-from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Value
 from terascope.functions.roles import NullTest
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.kernels.columns.payload_tests import is_payload_text
 from terascope.physical.low_plan import LowAggregate, Slot, has_slot, slot_of
-from terascope.plan.build import call, disjunction, term_expr
+from terascope.physical.regrouped import RegroupedAggregate, state_of
+from terascope.plan.build import call, disjunction
 from terascope.plan.expr import (
     AggCall,
     Call,
@@ -37,7 +36,6 @@ from terascope.plan.rel import (
     Filter,
     Join,
     Named,
-    NamedAgg,
     Project,
     Rank,
     Read,
@@ -232,7 +230,10 @@ class RowPlanner:
         """A pipeline that aggregates finished rows."""
         if below is None or below.whole is not None:
             return None
-        kept = [one for name, agg in rel.aggs for one in sub_aggregates(name, agg)]
+        bound = [(name, self.with_constants(agg)) for name, agg in rel.aggs]
+        one_row = any(state_of(agg) is not None and not has_slot(agg) for _, agg in bound)
+        parts = [RegroupedAggregate.of(name, agg, one_row) for name, agg in bound]
+        kept = [one for part in parts for one in part.subs]
         if not all(has_slot(agg) for _, agg in kept):
             return None
         keys = tuple((name, self.bound(expr)) for name, expr in rel.keys)
@@ -241,10 +242,15 @@ class RowPlanner:
         if any(unsupported(expr) is not None for expr in regroup.query.outputs):
             return None
         made = replace(below, whole=regroup)
-        if len(kept) == len(rel.aggs):
+        if all(part.is_plain for part in parts):
             return made
         keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
-        return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in rel.aggs))))
+        return made.extended(Compute((*keys_again, *(part.finished for part in parts))))
+
+    def with_constants(self, agg: AggCall) -> AggCall:
+        """An aggregate with the values of parameters among its constants."""
+        values = [self.bound(parameter) for parameter in agg.parameters]
+        return replace(agg, parameters=tuple(v for v in values if isinstance(v, Lit | Param)))
 
     def with_values(self, slot: Slot) -> Slot:
         """A slot whose arguments have the values of parameters."""
@@ -275,30 +281,6 @@ def can_match(left: Type, right: Type) -> bool:
     if left.is_integer and right.is_integer:
         return True
     return left is right and left not in (Type.FLOAT, Type.NULL)
-
-
-def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
-    """The slots of an aggregate: several for a sum of FLOATs, itself otherwise."""
-    if not is_float_sum(agg):
-        return [(name, agg)]
-    found: list[NamedAgg] = []
-    for place, (sub, over) in enumerate(float_sum_part(agg.function).subs):
-        args = tuple(term_expr(term, agg.args) for term in over)
-        kind = sub.type_rule(tuple(arg.type for arg in args))
-        found.append((f"{name}#{place}", AggCall(sub, args, kind)))
-    return found
-
-
-def finished_sum(name: str, agg: AggCall) -> Named:
-    """The value of an aggregate, computed from its slots."""
-    columns = [Col(part, one.type) for part, one in sub_aggregates(name, agg)]
-    term = float_sum_part(agg.function).merge.of_one()
-    return name, columns[0] if term is None or len(columns) == 1 else term_expr(term, columns)
-
-
-def is_float_sum(agg: AggCall) -> bool:
-    """Whether an aggregate is a sum that takes several slots."""
-    return isinstance(agg.function, Sum) and not agg.distinct and agg.args[0].type is Type.FLOAT
 
 
 def origin(program: RowPipeline, name: str) -> str | None:

@@ -271,7 +271,7 @@ class Chains:
         """Merge the states of each remaining row; it has the number of the result then."""
         for k, (j, _, store) in enumerate(self._states.places):
             word, numbers, links = self._words[k], self._numbers[k], self.links[k]
-            heads = np.ascontiguousarray(rows[:, word])
+            heads = rows[:, word].copy()
             rows[:, word] = numbers[heads]
             several = np.flatnonzero((links[heads] >= 0) & (rows[:, 0] >> (j + 1) & 1 != 0))
             if not len(several):
