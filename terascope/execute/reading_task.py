@@ -19,6 +19,7 @@ from terascope.execute.delivery import Delivery
 from terascope.execute.grouping.pending_groups import own
 from terascope.execute.reports import Meter, Outgoing, reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
+from terascope.functions.overflow import states_of
 from terascope.kernels.columns.arrays import Ints
 from terascope.kernels.merge.groups import NO_EPOCH
 from terascope.kernels.merge.payload import pack
@@ -45,6 +46,11 @@ class NativeRead:
     destinations: int
     joins: tuple[TaskJoin, ...] = ()
     """The joins of its streams."""
+
+    @property
+    def users(self) -> dict[str, str]:
+        """By low-level stream: the query that reads it, for messages."""
+        return {target.name: target.user for target in self.targets.values()}
 
 
 @dataclass(frozen=True)
@@ -83,10 +89,11 @@ def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
     delivery = Delivery(reading.targets, reading.sink, home, reading.joins, mine, meter=meter)
     partials = Partials(reading, meter)
-    for ready in task.run(bundle.splits, read.clocks):
-        yield from taken(ready, reading, delivery, partials)
-    yield from partials.close()
-    yield from delivery.close()
+    with states_of("", reading.users):
+        for ready in task.run(bundle.splits, read.clocks):
+            yield from taken(ready, reading, delivery, partials)
+        yield from partials.close()
+        yield from delivery.close()
     yield Outgoing(-1, home, "report", None, reports_to_json(task.reports))
     yield Outgoing(-1, home, "counters", None, json.dumps(task.report(read.name)))
 

@@ -42,6 +42,18 @@ class ValueMistake(Exception):
     """A value no answer exists for, such as an integer overflow: the run stops, saying so."""
 
 
+class StateMistake(ValueMistake):
+    """A state of an aggregate that cannot be made, merged or read."""
+
+    def __init__(self, what: str, query: str = "") -> None:
+        super().__init__(f"query {query}: {what}" if query else what)
+        self.what = what
+        self.query = query
+
+    def __reduce__(self) -> tuple[type[StateMistake], tuple[str, str]]:
+        return StateMistake, (self.what, self.query)
+
+
 class FunctionMistake(Exception):
     """A function that cannot be registered, or a file of functions that cannot be read."""
 

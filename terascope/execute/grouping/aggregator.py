@@ -19,6 +19,7 @@ from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slot
 from terascope.execute.grouping.selections import Admission, Selection
 from terascope.execute.grouping.table_states import TableStates
 from terascope.execute.grouping.tree_edges import ApartBy, TreeNode
+from terascope.functions.overflow import states_of
 from terascope.functions.slots import SUM_INT
 from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
@@ -107,7 +108,8 @@ class Aggregator(TreeNode):
         rows = tuples.chosen[chosen.entry]
         if len(rows):
             self.probes += len(rows)
-            self._take(tuples, chosen, rows)
+            with states_of(self.query.name):
+                self._take(tuples, chosen, rows)
             if self._states is not None:
                 self._states.done()
             self.pour()
@@ -347,8 +349,9 @@ class Aggregator(TreeNode):
             self._table.shrink()
 
     def release(self, before: int | None) -> Iterator[Released]:
-        self.flush(before)
-        yield from super().release(before)
+        with states_of(self.query.name):
+            self.flush(before)
+            yield from super().release(before)
 
     def counts(self) -> tuple[int, int, int]:
         probes, evicted, flushed = super().counts()

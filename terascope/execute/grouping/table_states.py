@@ -17,7 +17,7 @@ from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.execute.grouping.selections import Selection
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.states import RowStates, seen_rows
+from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
 from terascope.sketches.base import Argument, CodedValues, Numbers, Packed, StateColumn, StateKind
@@ -93,7 +93,8 @@ class TableStates:
         """Take tuples that the table has just numbered into their states."""
         for own in self._slots.values():
             assert own.masks is not None
-            own.iterate(rows, tuples.is_present(own.masks))
+            with telling_states():
+                own.iterate(rows, tuples.is_present(own.masks))
 
     def done(self) -> None:
         """The batch is over: forget its vectors."""
@@ -108,8 +109,9 @@ class TableStates:
             assert word == shape.slot(j)
             seen = seen_rows(made, j)
             numbers = made[seen, word]
-            made[seen, word] = store.add(own.column.pack(numbers))
-            own.column.drop(numbers)
+            with telling_states():
+                made[seen, word] = store.add(own.column.pack(numbers))
+                own.column.drop(numbers)
         return made
 
     def full(self) -> FullStates:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from terascope.functions.base import StateMistake, ValueMistake
+from terascope.functions.overflow import Overflow
 from terascope.kernels.columns.arrays import Bytes, Flags, Ints, Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
@@ -297,6 +300,17 @@ def follow(heads: Ints, links: Ints, groups: Ints, members: Ints) -> int:
     return count
 
 
+@contextmanager
+def telling_states() -> Iterator[None]:
+    """What goes wrong inside is a mistake of a state: bytes that are none, or a user's function."""
+    try:
+        yield
+    except (StateMistake, Overflow):
+        raise
+    except (ValueError, ValueMistake) as mistake:
+        raise StateMistake(str(mistake)) from mistake
+
+
 def merge_members(source: StateStore, target: StateStore, numbers: Ints, groups: Ints) -> Ints:
     """Merge states: numbers[i] of the source into group groups[i], which never decreases. Returns
     the number of each group in the target.
@@ -311,9 +325,10 @@ def merge_members(source: StateStore, target: StateStore, numbers: Ints, groups:
         end = max(begin + 1, int(np.searchsorted(ends, wanted, "right")))
         end = int(np.searchsorted(groups, groups[end - 1], "right"))  # whole groups
         own = groups[begin:end] - groups[begin]
-        states = source.kind.high()
-        states.merge(own, source.take(numbers[begin:end]))
-        made.append(target.add(states.pack(np.arange(int(own[-1]) + 1))))
+        with telling_states():
+            states = source.kind.high()
+            states.merge(own, source.take(numbers[begin:end]))
+            made.append(target.add(states.pack(np.arange(int(own[-1]) + 1))))
         begin = end
     return made[0] if len(made) == 1 else np.concatenate(made)
 
