@@ -50,7 +50,8 @@ class NativeRead:
     @property
     def users(self) -> dict[str, str]:
         """By low-level stream: the query that reads it, for messages."""
-        return {target.name: target.user for target in self.targets.values()}
+        streams = self.targets.values()
+        return {one.name: one.user or one.name.removesuffix("_low") for one in streams}
 
 
 @dataclass(frozen=True)

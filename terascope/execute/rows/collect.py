@@ -33,8 +33,8 @@ from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks, has_ranges, one_row_each
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, by_key
-from terascope.kernels.merge.states import window_states
 from terascope.kernels.merge.window_kernel import assemble_kernel
+from terascope.kernels.merge.window_states import window_states
 from terascope.physical.low_plan import Windows
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.sharing.slices import Periodic

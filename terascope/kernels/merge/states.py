@@ -20,7 +20,7 @@ from terascope.functions.base import StateMistake, ValueMistake
 from terascope.functions.overflow import Overflow
 from terascope.kernels.columns.arrays import Bytes, Flags, Ints, Rows
 from terascope.kernels.tables.slots import Shape
-from terascope.machine_code import INTEGER, column, compiled_for, output
+from terascope.machine_code import column, compiled_for, output
 from terascope.sketches.base import Packed, StateKind, bytes_of, packed_of
 
 MERGED_BYTES: Final = 32 << 20
@@ -331,37 +331,3 @@ def merge_members(source: StateStore, target: StateStore, numbers: Ints, groups:
             made.append(target.add(states.pack(np.arange(int(own[-1]) + 1))))
         begin = end
     return made[0] if len(made) == 1 else np.concatenate(made)
-
-
-# ---- windows -------------------------------------------------------------------------------------
-
-
-def window_states(out: Rows, rows: Rows, states: RowStates, to: RowStates) -> None:
-    """Put the states of windows together. Each row of `out` is a window whose word of a state says
-    which rows of slices it has: the first in the upper half, the end in the lower.
-    """
-    state = np.ascontiguousarray(rows[:, 0])
-    for (j, word, store), target in zip(states.places, to.stores, strict=True):
-        windows = seen_rows(out, j)
-        firsts, ends = out[windows, word] >> 32, out[windows, word] & 0xFFFFFFFF
-        total = int((ends - firsts).sum())
-        groups, members = np.empty(total, np.int64), np.empty(total, np.int64)
-        count = spread_members(firsts, ends, state, 2 << j, groups, members)
-        numbers = rows[members[:count], word]
-        out[windows, word] = merge_members(store, target, numbers, groups[:count])
-
-
-@compiled_for(
-    *(column(np.int64),) * 3, INTEGER, output(np.int64), output(np.int64)
-)  # fmt: skip
-def spread_members(
-    firsts: Ints, ends: Ints, state: Ints, bit: int, groups: Ints, members: Ints
-) -> int:
-    """The rows of each window that have a state."""
-    count = 0
-    for w in range(len(firsts)):
-        for i in range(firsts[w], ends[w]):
-            if state[i] & bit != 0:
-                groups[count], members[count] = w, i
-                count += 1
-    return count
