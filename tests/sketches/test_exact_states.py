@@ -9,6 +9,9 @@ import pytest
 
 from terascope.functions.aggregates.folding import Maximum, Minimum
 from terascope.functions.aggregates.in_order import First, Last
+from terascope.functions.aggregates.spread import PopulationVariance, SampleDeviation
+from terascope.functions.aggregates.total import Sum
+from terascope.sketches.base import packed_states
 from terascope.sketches.extremes import (
     extreme_value,
     first_kind,
@@ -16,6 +19,8 @@ from terascope.sketches.extremes import (
     max_kind,
     min_kind,
 )
+from terascope.sketches.float_moments import FLOAT_MOMENTS, FLOAT_SUM, moments_of
+from terascope.sketches.moments import INTEGER_MOMENTS, small_moments
 from terascope.types import Type
 from tests.sketches.state_laws import argument, folded, states_of
 
@@ -100,3 +105,84 @@ def test_dropped_states_begin_anew() -> None:
     assert [extreme_value(s) for s in column.pack(both).to_pylist()] == ["c", "b"]
     column.clear()
     assert [extreme_value(s) for s in column.pack(both).to_pylist()] == [None, None]
+
+
+# ---- moments -------------------------------------------------------------------------------------
+
+HUGE = [0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1.7e308, 1.0]
+
+
+def floats(case: str, count: int, rng: np.random.Generator) -> list[float]:
+    if case == "plain":
+        return [float(x) for x in rng.normal(1e4, 1e3, count)]
+    if case == "zeros":
+        return [float(x) for x in rng.integers(-1, 2, count)]
+    if case == "huge":
+        return [HUGE[k] for k in rng.integers(0, len(HUGE), count)]
+    if case == "special":
+        special = [np.nan, np.inf, -np.inf]
+        rare = rng.random(count) < 0.01
+        return [
+            special[k] if r else 0.1 * k
+            for k, r in zip(rng.integers(0, 3, count), rare, strict=True)
+        ]
+    bits = rng.integers(0, 2**64, count, np.uint64, endpoint=False)
+    found = bits.view(np.float64)
+    return [float(x) for x in np.where(np.isfinite(found), found, 1.5)]
+
+
+FLOAT_CASES = ["plain", "zeros", "huge", "special", "any"]
+
+
+@pytest.mark.parametrize("case", FLOAT_CASES)
+def test_moments_of_floats(case: str) -> None:
+    rng = np.random.default_rng(4)
+    rows = [(x,) for x in floats(case, 2000, rng)]
+    numbers = skewed(2000, rng)
+    states = states_of(FLOAT_MOMENTS, (Type.FLOAT,), numbers, rows, GROUPS, rng)
+    wanted = folded(SampleDeviation(), numbers, rows, GROUPS)
+    assert [moments_of(s)[:4] for s in states] == [w[:4] for w in wanted]
+    for aggregate in (SampleDeviation(), PopulationVariance()):
+        found = [aggregate.finish(moments_of(s)) for s in states]
+        assert repr(found) == repr([aggregate.finish(w) for w in wanted])
+
+
+@pytest.mark.parametrize("case", FLOAT_CASES)
+def test_sums_of_floats(case: str) -> None:
+    rng = np.random.default_rng(5)
+    rows = [(x,) for x in floats(case, 2000, rng)]
+    numbers = skewed(2000, rng)
+    states = states_of(FLOAT_SUM, (Type.FLOAT,), numbers, rows, GROUPS, rng)
+    for state, wanted in zip(states, folded(Sum(), numbers, rows, GROUPS), strict=True):
+        count, total, _, flags, _ = moments_of(state)
+        assert (total, flags) == (wanted or (0, 0))
+        assert (count > 0) == (wanted is not None)
+
+
+INTEGER_CASES = {"lengths": (40, 1500), "signed": (-(2**31), 2**31), "all": (-(2**63), 2**63 - 1)}
+
+
+@pytest.mark.parametrize("case", INTEGER_CASES)
+def test_moments_of_integers(case: str) -> None:
+    rng = np.random.default_rng(6)
+    drawn = rng.integers(*INTEGER_CASES[case], 3000)
+    drawn[::50] = INTEGER_CASES[case][0]
+    rows = [(int(x),) for x in drawn]
+    numbers = skewed(3000, rng)
+    states = states_of(INTEGER_MOMENTS, (Type.INT,), numbers, rows, GROUPS, rng)
+    wanted = folded(SampleDeviation(), numbers, rows, GROUPS)
+    assert [moments_of(s) for s in states] == wanted
+    narrow, count, total, squares = small_moments(packed_states(states))
+    assert narrow.any() == (case != "all" or not wanted[-1][0])
+    for k in np.flatnonzero(narrow):
+        assert (count[k], total[k], np.uint64(squares[k])) == wanted[k][:3]
+
+
+def test_a_state_merged_with_itself_many_times() -> None:
+    state = FLOAT_MOMENTS.low()
+    state.iterate(np.zeros(3, np.int64), [np.array([1.75, -(2.0**40), 3e-5])])
+    before = moments_of(state.pack(np.zeros(1, np.int64))[0].as_py())
+    for _ in range(40):
+        state.merge(np.zeros(1, np.int64), state.pack(np.zeros(1, np.int64)))
+    after = moments_of(state.pack(np.zeros(1, np.int64))[0].as_py())
+    assert after[:3] == tuple(2**40 * n for n in before[:3])
