@@ -1,0 +1,564 @@
+"""Sums of FLOATs and of their squares, exactly, as columns of states.
+
+In: FLOATs. Out: for each state the count, the sum in units of 2^-1074, the smallest FLOAT, the sum
+of squares in units of 2^-2148, and flags for NaN and the infinities: the same numbers that
+terascope.functions.exact_floats and aggregates.spread keep, whatever the order of values.
+
+A sum is a number with digits of 32 bits, each in a word of 64 bits, which has room for carries of
+2^28 additions. All digits of all finite FLOATs would be 1.6 KB, but the values of a group are
+usually of similar size: a state keeps a *window* of digits. Digit k stands for 2^(32 k) units. A
+window of n digits from digit b on has a second one beside it for the squares, of 2n digits from 2b
+on. It begins with 4 digits, and is doubled when a value has digits outside, which takes a new block
+of memory; the old block is used again by other states. The highest digit of a window is above the
+highest of any value, so that it takes the carries of 2^62 values. A single value stands in the row
+itself, without a window.
+
+A packed state has both sums without leading and trailing digits that are zero: each as its first
+digit and number of digits (16 bits each), its digits (32 bits each) and the highest one (64 bits,
+with the sign). Before them stand the count and the flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from terascope.machine_code import BOOLEAN, INTEGER, column, compiled_for, inlined, output
+from terascope.sketches.base import (
+    Argument,
+    CodedValues,
+    Numbers,
+    Packed,
+    StateColumn,
+    StateKind,
+    packed_of,
+)
+from terascope.sketches.moments import (
+    FAMILY,
+    FLOATS,
+    NAME,
+    ONE_FLOAT,
+    VARIANTS,
+    Moments,
+    integer_moments,
+    put_word,
+    word_at,
+)
+from terascope.sketches.packed_form import (
+    HEADER,
+    Data,
+    Offsets,
+    checked,
+    checked_one,
+    header_of,
+    refusal,
+)
+from terascope.sketches.value_forms import write_header
+from terascope.sketches.word_lists import ROWS, WORDS, Words, enlarged, reached
+
+COUNT, FLAGS, START, SHAPE = 0, 1, 2, 3
+"""A row. START is the place of the windows, or the bits of the only value; FLAGS has the number of
+additions since carries were made, from bit 8 on; SHAPE the first digit and, from bit 16 on, the
+number of digits, 0 when there is no window."""
+HAS_NAN, HAS_INF, HAS_MINUS_INF = 1, 2, 4
+FLAG_BITS: Final = 7
+ALONE: Final = 8
+"""The bit of FLAGS for a state of one value, which stands in START."""
+ADDITION: Final = 256
+MOST_ADDITIONS: Final = 1 << 28
+FEWEST_DIGITS: Final = 4
+DIGIT: Final = 0xFFFFFFFF
+ONE_BYTES: Final = HEADER + 4 + 8
+FIXED: Final = HEADER + 4 + 16 + 8
+"""The bytes of a packed state before its digits."""
+MOST_DIGITS: Final = 256
+"""More than any sum has."""
+
+
+class FloatMoments(StateColumn):
+    """`squares`: the sum of squares is kept, too."""
+
+    def __init__(self, squares: bool) -> None:
+        self._squares = squares
+        self._rows: Words = np.zeros((0, 4), np.int64)
+        self._count = 0
+        self._digits: Words = np.zeros(0, np.int64)
+        self._free: Words = np.zeros(8, np.int64)
+
+    def clear(self) -> None:
+        self._rows, self._count = np.zeros((0, 4), np.int64), 0
+        self._digits, self._free = np.zeros(0, np.int64), np.zeros(8, np.int64)
+
+    def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
+        (values,) = arguments
+        assert not isinstance(values, CodedValues)
+        self._reach(numbers)
+        bits = np.ascontiguousarray(values, np.float64).view(np.int64)
+        at = 0
+        while at < len(numbers):
+            at = take_floats(numbers, bits, at, self._squares, self._rows, self._digits, self._free)
+            if at < len(numbers):
+                self._digits = enlarged(self._digits, max(1024, 2 * len(self._digits)))
+
+    def _reach(self, numbers: Numbers) -> None:
+        self._rows, self._count = reached(self._rows, self._count, numbers)
+
+    def merge(self, numbers: Numbers, packed: Packed) -> None:
+        offsets, data = checked(packed, FAMILY, NAME, VARIANTS, ONE_BYTES)
+        wrong = wrong_floats(offsets, data)
+        if wrong >= 0:
+            state = data[offsets[wrong] : offsets[wrong + 1]].tobytes()
+            raise ValueError(refusal(state, FAMILY, NAME))
+        self._reach(numbers)
+        at = 0
+        while at < len(numbers):
+            at = merge_floats(
+                numbers, offsets, data, at, self._squares, self._rows, self._digits, self._free
+            )
+            if at < len(numbers):
+                self._digits = enlarged(self._digits, max(1024, 2 * len(self._digits)))
+
+    def pack(self, numbers: Numbers) -> Packed:
+        self._reach(numbers)
+        offsets = np.zeros(len(numbers) + 1, np.int64)
+        shapes = np.zeros((len(numbers), 4), np.int64)
+        size_floats(numbers, self._squares, self._rows, self._digits, shapes, offsets)
+        data = np.zeros(offsets[-1], np.uint8)
+        write_header(data, offsets[:-1], header_of(FAMILY, FLOATS))
+        pack_floats(numbers, self._squares, self._rows, self._digits, shapes, offsets, data)
+        return packed_of(offsets, data)
+
+    def drop(self, numbers: Numbers) -> None:
+        self._reach(numbers)
+        drop_floats(numbers, self._squares, self._rows, self._digits, self._free)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._rows.nbytes + self._digits.nbytes
+
+
+FLOAT_MOMENTS: Final = StateKind(
+    "moments(float)", partial(FloatMoments, True), partial(FloatMoments, True)
+)
+FLOAT_SUM: Final = StateKind(
+    "sum(float)", partial(FloatMoments, False), partial(FloatMoments, False)
+)
+
+
+def moments_of(state: bytes) -> Moments:
+    """The moments of a packed state, of integers or of FLOATs."""
+    variant = checked_one(state, FAMILY, NAME, VARIANTS, HEADER)
+    if variant < ONE_FLOAT:
+        return integer_moments(state)
+    if variant == ONE_FLOAT:
+        return _of_one(state)
+    if len(state) < FIXED:
+        raise ValueError(refusal(state, FAMILY, NAME))
+    count, flags = (int.from_bytes(state[at : at + 8], "little") for at in (8, 16))
+    sums, at = [], FIXED
+    for k in (24, 28):
+        first, digits = (int.from_bytes(state[j : j + 2], "little") for j in (k, k + 2))
+        end = at + (4 * digits + 4 if digits else 0)
+        if end > len(state):
+            raise ValueError(refusal(state, FAMILY, NAME))
+        sums.append(_number(state[at:end]) << (32 * first))
+        at = end
+    return count, sums[0], sums[1], flags, True
+
+
+def _of_one(state: bytes) -> Moments:
+    if len(state) != ONE_BYTES:
+        raise ValueError(refusal(state, FAMILY, NAME))
+    bits = int.from_bytes(state[8:], "little")
+    exponent, size = bits >> 52 & 0x7FF, bits & (1 << 52) - 1
+    if exponent == 0x7FF:
+        return 1, 0, 0, HAS_NAN if size else HAS_MINUS_INF if bits >> 63 else HAS_INF, True
+    units = (size | 1 << 52) << (exponent - 1) if exponent else size
+    return 1, -units if bits >> 63 else units, units * units, 0, True
+
+
+def _number(digits: bytes) -> int:
+    """The number of packed digits; the highest has eight bytes."""
+    return int.from_bytes(digits, "little", signed=True) if digits else 0
+
+
+# ---- windows -------------------------------------------------------------------------------------
+
+
+@inlined
+def block_words(digits: int, squares: bool) -> int:
+    return 3 * digits if squares else digits
+
+
+@inlined
+def digits_class(digits: int) -> int:
+    """The chain of free blocks of this size: 1 for four digits, 2 for eight, and so on."""
+    chain, size = 1, FEWEST_DIGITS
+    while size < digits:
+        size *= 2
+        chain += 1
+    return chain
+
+
+@inlined
+def give_block(all_digits: Words, free: Words, digits: int, start: int) -> None:
+    chain = digits_class(digits)
+    all_digits[start] = free[chain]
+    free[chain] = start + 1
+
+
+@inlined
+def widen(
+    rows: Words, all_digits: Words, free: Words, row: np.uint64, low: Any, high: Any, squares: bool
+) -> bool:
+    """Give a state a window that has the digits from `low` to `high` and all it had. False, and
+    nothing is changed, when there is no room.
+    """
+    shape = rows[row, SHAPE]
+    base, held = shape & 0xFFFF, shape >> 16
+    if held > 0:
+        low, high = min(low, base), max(high, base + held - 1)
+    digits = FEWEST_DIGITS
+    while digits < high - low + 1:
+        digits *= 2
+    first = max(0, low - (digits - (high - low + 1)) // 2)
+    chain, words = digits_class(digits), block_words(digits, squares)
+    start = free[chain] - 1
+    if start >= 0:
+        free[chain] = all_digits[start]
+    else:
+        start = free[0]
+        if start + words > len(all_digits):
+            return False
+        free[0] = start + words
+    for k in range(words):
+        all_digits[start + k] = 0
+    if held > 0:
+        old = rows[row, START]
+        for k in range(held):
+            all_digits[start + base - first + k] = all_digits[old + k]
+        if squares:
+            for k in range(2 * held):
+                at = start + digits + 2 * (base - first) + k
+                all_digits[at] = all_digits[old + held + k]
+        give_block(all_digits, free, held, old)
+    rows[row, START] = start
+    rows[row, SHAPE] = first | digits << 16
+    return True
+
+
+@inlined
+def carry(digits: Words, start: int, count: int) -> None:
+    """Make all digits but the highest numbers of 32 bits."""
+    for k in range(count - 1):
+        over = digits[start + k] >> 32
+        digits[start + k] -= over << 32
+        digits[start + k + 1] += over
+
+
+@inlined
+def count_addition(rows: Words, all_digits: Words, row: np.uint64, squares: bool) -> None:
+    rows[row, FLAGS] += ADDITION
+    if rows[row, FLAGS] >= ADDITION * MOST_ADDITIONS:
+        rows[row, FLAGS] &= FLAG_BITS | ALONE
+        start, digits = rows[row, START], rows[row, SHAPE] >> 16
+        carry(all_digits, start, digits)
+        if squares:
+            carry(all_digits, start + digits, 2 * digits)
+
+
+@inlined
+def add_finite(
+    rows: Words, digits: Words, row: np.uint64, bits: Any, exponent: Any, squares: bool
+) -> None:
+    """Add a finite value whose digits are in the window."""
+    size = bits & ((1 << 52) - 1)
+    shift: Any = np.int64(0)
+    if exponent > 0:
+        size |= 1 << 52
+        shift = exponent - 1
+    shape, start = rows[row, SHAPE], rows[row, START]
+    base, count = shape & 0xFFFF, shape >> 16
+    at = np.uint64(start + (shift >> 5) - base)
+    move = np.uint64(shift & 31)
+    a, b = np.uint64(size & DIGIT), np.uint64(size >> 32)
+    low = a << move
+    middle = (low >> np.uint64(32)) + (b << move)
+    sign = np.int64(1) | (bits >> 63)
+    one = np.uint64(1)
+    digits[at] += sign * np.int64(low & np.uint64(DIGIT))
+    digits[at + one] += sign * np.int64(middle & np.uint64(DIGIT))
+    digits[at + one + one] += sign * np.int64(middle >> np.uint64(32))
+    if not squares:
+        return
+    shift *= 2
+    at = np.uint64(start + count + (shift >> 5) - 2 * base)
+    move = np.uint64(shift & 31)
+    low = a * a
+    middle = (low >> np.uint64(32)) + np.uint64(2) * a * b
+    top = (middle >> np.uint64(32)) + b * b
+    over = np.uint64(0)
+    for k in range(4):
+        if k == 0:
+            part = low & np.uint64(DIGIT)
+        elif k == 1:
+            part = middle & np.uint64(DIGIT)
+        elif k == 2:
+            part = top & np.uint64(DIGIT)
+        else:
+            part = top >> np.uint64(32)
+        part <<= move
+        digits[at] += np.int64((part & np.uint64(DIGIT)) + over)
+        over = part >> np.uint64(32)
+        at += one
+    digits[at] += np.int64(over)
+
+
+@inlined
+def special_flag(bits: Any) -> int:
+    if bits & ((1 << 52) - 1) != 0:
+        return HAS_NAN
+    return HAS_MINUS_INF if bits < 0 else HAS_INF
+
+
+@inlined
+def has_room(rows: Words, row: np.uint64, exponent: Any) -> bool:
+    """Whether the window has the digits of a value of this exponent, and one above."""
+    low = max(exponent - 1, 0) >> 5
+    shape = rows[row, SHAPE]
+    base = shape & 0xFFFF
+    return bool(low >= base and low + 3 < base + (shape >> 16))
+
+
+@inlined
+def place(
+    rows: Words, digits: Words, free: Words, row: np.uint64, bits: Any, squares: bool
+) -> bool:
+    """Add any value to the digits of a state. False when there is no room."""
+    exponent = (bits >> 52) & 0x7FF
+    if exponent == 0x7FF:
+        rows[row, FLAGS] |= special_flag(bits)
+    elif bits & 0x7FFFFFFFFFFFFFFF != 0:
+        low = max(exponent - 1, 0) >> 5
+        if not has_room(rows, row, exponent) and not widen(
+            rows, digits, free, row, low, low + 3, squares
+        ):
+            return False
+        add_finite(rows, digits, row, bits, exponent, squares)
+        count_addition(rows, digits, row, squares)
+    return True
+
+
+@inlined
+def settle(rows: Words, digits: Words, free: Words, row: np.uint64, squares: bool) -> bool:
+    """Put a value that stands alone into a window. False when there is no room."""
+    if rows[row, FLAGS] & ALONE != 0:
+        if not place(rows, digits, free, row, rows[row, START], squares):
+            return False
+        rows[row, FLAGS] &= ~ALONE
+    return True
+
+
+@inlined
+def add_slowly(
+    rows: Words, digits: Words, free: Words, row: np.uint64, bits: Any, squares: bool
+) -> bool:
+    """Add a value to a state that may have no window for it. False when there is no room."""
+    if rows[row, COUNT] == 0 and (bits >> 52) & 0x7FF != 0x7FF:
+        rows[row, START] = bits
+        rows[row, FLAGS] = ALONE
+    else:
+        if not settle(rows, digits, free, row, squares):
+            return False
+        if not place(rows, digits, free, row, bits, squares):
+            return False
+    rows[row, COUNT] += 1
+    return True
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+@compiled_for(column(np.int64), column(np.int64), INTEGER, BOOLEAN, ROWS, WORDS, WORDS)
+def take_floats(
+    numbers: Numbers, values: Words, at: int, squares: bool, rows: Words, digits: Words, free: Words
+) -> int:
+    """Add values from `at` on, until all are done or there is no room; returns how many are."""
+    for i in range(at, len(numbers)):
+        row, bits = np.uint64(numbers[i]), values[i]
+        exponent = (bits >> 52) & 0x7FF
+        if exponent != 0x7FF and has_room(rows, row, exponent):
+            add_finite(rows, digits, row, bits, exponent, squares)
+            count_addition(rows, digits, row, squares)
+            rows[row, COUNT] += 1
+        elif not add_slowly(rows, digits, free, row, bits, squares):
+            return i
+    return len(numbers)
+
+
+@inlined
+def packed_end(data: Data, at: int) -> Any:
+    """Where the digits of a packed state end, as its shapes say."""
+    end: Any = at + FIXED
+    for k in range(2):
+        digits = np.int64(word_at(data, at + 26 + 4 * k, 2))
+        end += 4 * digits + 4 if digits > 0 else 0
+    return end
+
+
+@compiled_for(column(np.int64), column(np.uint8))
+def wrong_floats(offsets: Offsets, data: Data) -> int:
+    """The first packed state that is none of FLOATs, or whose parts do not fill it; -1: none."""
+    for i in range(len(offsets) - 1):
+        at, size = offsets[i], offsets[i + 1] - offsets[i]
+        if data[at + 3] == ONE_FLOAT:
+            if size != ONE_BYTES:
+                return i
+        elif data[at + 3] != FLOATS or size < FIXED or packed_end(data, at) != at + size:
+            return i
+        else:
+            for k in range(2):
+                low, many = word_at(data, at + 24 + 4 * k, 2), word_at(data, at + 26 + 4 * k, 2)
+                if low + many > np.uint64(MOST_DIGITS):
+                    return i
+    return -1
+
+
+@inlined
+def add_packed(data: Data, at: int, many: Any, digits: Words, to: int) -> None:
+    """Add `many` packed digits to those from `to` on; the highest is spread over two."""
+    for k in range(many - 1):
+        digits[to + k] += np.int64(word_at(data, at + 4 * k, 4))
+    if many > 0:
+        top = np.int64(word_at(data, at + 4 * (many - 1), 8))
+        digits[to + many - 1] += top & DIGIT
+        digits[to + many] += top >> 32
+
+
+@compiled_for(
+    column(np.int64), column(np.int64), column(np.uint8), INTEGER, BOOLEAN, ROWS, WORDS, WORDS
+)
+def merge_floats(
+    numbers: Numbers, offsets: Offsets, data: Data, start: int, squares: bool,
+    rows: Words, digits: Words, free: Words,
+) -> int:  # fmt: skip
+    for i in range(start, len(numbers)):
+        at, row = offsets[i], np.uint64(numbers[i])
+        if data[at + 3] == ONE_FLOAT:
+            bits = np.int64(word_at(data, at + 8, 8))
+            if not add_slowly(rows, digits, free, row, bits, squares):
+                return i
+            continue
+        count, flags = np.int64(word_at(data, at + 8, 8)), np.int64(word_at(data, at + 16, 8))
+        first, many = np.int64(word_at(data, at + 24, 2)), np.int64(word_at(data, at + 26, 2))
+        second, more = np.int64(word_at(data, at + 28, 2)), np.int64(word_at(data, at + 30, 2))
+        if count > 0 and not settle(rows, digits, free, row, squares):
+            return i
+        if not squares:
+            more = np.int64(0)
+        if many + more > 0:
+            low, high = first, first + many
+            if many == 0:
+                low, high = second >> 1, second >> 1
+            if more > 0:
+                low, high = min(low, second >> 1), max(high, (second + more + 1) >> 1)
+            shape = rows[row, SHAPE]
+            base, held = shape & 0xFFFF, shape >> 16
+            inside = low >= base and high < base + held
+            if not inside and not widen(rows, digits, free, row, low, high, squares):
+                return i
+            shape = rows[row, SHAPE]
+            base, held, to = shape & 0xFFFF, shape >> 16, rows[row, START]
+            add_packed(data, at + FIXED, many, digits, to + first - base)
+            skipped = 4 * many + 4 if many > 0 else 0
+            add_packed(data, at + FIXED + skipped, more, digits, to + held + second - 2 * base)
+            count_addition(rows, digits, row, squares)
+        rows[row, FLAGS] |= flags & FLAG_BITS
+        rows[row, COUNT] += count
+    return len(numbers)
+
+
+@inlined
+def bounds(digits: Words, start: int, count: int) -> tuple[int, int]:
+    """The first digit that is not zero, and the number of digits that are needed from it on, after
+    carries; 0 and 0 when all are zero. The highest needed digit has the sign.
+    """
+    low = 0
+    while low < count and digits[start + low] == 0:
+        low += 1
+    if low == count:
+        return 0, 0
+    end = count
+    top = digits[start + end - 1]
+    while end - 1 > low and (top == 0 or top == -1):
+        end -= 1
+        top = digits[start + end - 1] - (1 << 32 if top < 0 else 0)
+    return low, end - low
+
+
+@compiled_for(column(np.int64), BOOLEAN, ROWS, WORDS, output(np.int64, 2), output(np.int64))
+def size_floats(
+    numbers: Numbers, squares: bool, rows: Words, digits: Words, shapes: Words, offsets: Offsets
+) -> None:
+    """Where packed states end, and the first digit and the number of digits of both sums."""
+    for i in range(len(numbers)):
+        row = np.uint64(numbers[i])
+        if rows[row, FLAGS] & ALONE != 0:
+            offsets[i + 1] = offsets[i] + ONE_BYTES
+            continue
+        size = FIXED
+        start, base = rows[row, START], rows[row, SHAPE] & 0xFFFF
+        count = rows[row, SHAPE] >> 16
+        for k in range(2 if squares else 1):
+            carry(digits, start, count)
+            low, many = bounds(digits, start, count)
+            shapes[i, 2 * k] = base + low if many > 0 else 0
+            shapes[i, 2 * k + 1] = many
+            size += 4 * many + 4 if many > 0 else 0
+            start, base, count = start + count, 2 * base, 2 * count
+        offsets[i + 1] = offsets[i] + size
+
+
+@compiled_for(
+    column(np.int64), BOOLEAN, ROWS, WORDS, column(np.int64, 2), column(np.int64), output(np.uint8)
+)
+def pack_floats(
+    numbers: Numbers, squares: bool, rows: Words, digits: Words, shapes: Words,
+    offsets: Offsets, data: Data,
+) -> None:  # fmt: skip
+    for i in range(len(numbers)):
+        row, at = np.uint64(numbers[i]), offsets[i]
+        if rows[row, FLAGS] & ALONE != 0:
+            data[at + 3] = ONE_FLOAT
+            put_word(data, at + 8, 8, np.uint64(rows[row, START]))
+            continue
+        put_word(data, at + 8, 8, np.uint64(rows[row, COUNT]))
+        put_word(data, at + 16, 8, np.uint64(rows[row, FLAGS] & FLAG_BITS))
+        for k in range(4):
+            put_word(data, at + 24 + 2 * k, 2, np.uint64(shapes[i, k]))
+        start, base = rows[row, START], rows[row, SHAPE] & 0xFFFF
+        count = rows[row, SHAPE] >> 16
+        at += FIXED
+        for k in range(2 if squares else 1):
+            first, many = start + shapes[i, 2 * k] - base, shapes[i, 2 * k + 1]
+            if many > 0:
+                for j in range(many - 1):
+                    put_word(data, at + 4 * j, 4, np.uint64(digits[first + j]))
+                top = digits[first + many - 1]
+                if first + many < start + count and digits[start + count - 1] < 0:
+                    top -= 1 << 32
+                put_word(data, at + 4 * (many - 1), 8, np.uint64(top))
+                at += 4 * many + 4
+            start, base, count = start + count, 2 * base, 2 * count
+
+
+@compiled_for(column(np.int64), BOOLEAN, ROWS, WORDS, WORDS)
+def drop_floats(numbers: Numbers, squares: bool, rows: Words, digits: Words, free: Words) -> None:
+    for i in range(len(numbers)):
+        row = np.uint64(numbers[i])
+        if rows[row, SHAPE] != 0:
+            give_block(digits, free, rows[row, SHAPE] >> 16, rows[row, START])
+        rows[row, :] = 0
