@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from terascope.machine_code import column, compiled_for, inlined, output
-from terascope.sketches.quantile_entries import ENTRY
+from terascope.sketches.quantile_entries import ENTRY, is_exact
 
 HEADER: Final = 12
 VERSION: Final = 1
@@ -84,7 +84,9 @@ def put_header(out: Any, at: Any, flags: Any, eps: Any) -> Any:
 
 
 @inlined
-def put_buffer(out: Any, at: Any, floats: Any, eps: Any, values: Any, start: Any, count: Any) -> Any:
+def put_buffer(
+    out: Any, at: Any, floats: Any, eps: Any, values: Any, start: Any, count: Any
+) -> Any:
     """Write a state of values; return where it ends. There is room for `buffer_bound`."""
     used = np.int64(0)
     for i in range(count):
@@ -98,14 +100,18 @@ def put_buffer(out: Any, at: Any, floats: Any, eps: Any, values: Any, start: Any
     elif used >= 1 << 7:
         code = 1
     at = put_header(out, at, floats | (code << 3), eps)
-    width = 1 << code
+    if code == 0:
+        return _put_values(out, at, values, start, count, 1)
     if code == 1:
-        for i in range(count):
-            value = values[start + i]
-            out[at] = np.uint8(value)
-            out[at + 1] = np.uint8(value >> 8)
-            at += 2
-        return at
+        return _put_values(out, at, values, start, count, 2)
+    if code == 2:
+        return _put_values(out, at, values, start, count, 4)
+    return _put_values(out, at, values, start, count, 8)
+
+
+@inlined
+def _put_values(out: Any, at: Any, values: Any, start: Any, count: Any, width: Any) -> Any:
+    """A known width lets the compiler write a value at once."""
     for i in range(count):
         value = values[start + i]
         for k in range(width):
@@ -125,10 +131,9 @@ def _put_number(out: Any, at: Any, number: Any) -> Any:
 
 
 @inlined
-def put_entries(
-    out: Any, at: Any, floats: Any, eps: Any, entries: Any, count: Any, exact: Any
-) -> Any:
+def put_entries(out: Any, at: Any, floats: Any, eps: Any, entries: Any, count: Any) -> Any:
     """Write a state of entries; return where it ends. There is room for `entries_bound`."""
+    exact = is_exact(entries, count)
     at = put_header(out, at, floats | ((EXACT if exact else SUMMARY) << 1), eps)
     at = _put_number(out, at, np.uint64(count))
     before = np.int64(0)
@@ -180,22 +185,28 @@ def get_eps(data: Any, start: Any, eps: Any, eps_bytes: Any) -> Any:
 def get_buffer(data: Any, start: Any, end: Any, values: Any) -> Any:
     """Read the values of a BUFFER; return how many."""
     code = np.int64(data[start + 3]) >> 3
-    width = 1 << code
-    count = (end - start - HEADER) >> code
     at = start + HEADER
-    if code == 1:
-        for i in range(count):
-            values[i] = np.int16(np.uint16(data[at]) | (np.uint16(data[at + 1]) << np.uint16(8)))
-            at += 2
-        return count
+    count = (end - at) >> code
+    if code == 0:
+        _get_values(data, at, values, count, 1)
+    elif code == 1:
+        _get_values(data, at, values, count, 2)
+    elif code == 2:
+        _get_values(data, at, values, count, 4)
+    else:
+        _get_values(data, at, values, count, 8)
+    return count
+
+
+@inlined
+def _get_values(data: Any, at: Any, values: Any, count: Any, width: Any) -> None:
+    unused = np.int64(64 - 8 * width)
     for i in range(count):
         word = np.uint64(0)
         for k in range(width):
             word |= np.uint64(data[at + k]) << np.uint64(8 * k)
-        unused = np.int64(64 - 8 * width)
         values[i] = (np.int64(word) << unused) >> unused
         at += width
-    return count
 
 
 @inlined

@@ -25,7 +25,7 @@ from terascope.sketches.base import (
     packed_of,
 )
 from terascope.sketches.quantile_bytes import keys_of_floats
-from terascope.sketches.quantile_entries import BUCKETS, ENTRY
+from terascope.sketches.quantile_entries import COUNTS, ENTRY
 from terascope.sketches.quantile_kernels import (
     Memory,
     Outbox,
@@ -68,8 +68,9 @@ class PackedStates:
     """Packed states one behind the other, in arrays that grow."""
 
     def __init__(self, states: int = 64, size: int = 4096) -> None:
+        self._offsets = np.zeros(states + 1, np.int64)
         self.box = Outbox(
-            np.empty(size, np.uint8), np.empty(states, np.int64), np.empty(states, np.int64),
+            np.empty(size, np.uint8), self._offsets[1:], np.empty(states, np.int64),
             np.zeros(1, np.int64),
         )  # fmt: skip
 
@@ -80,14 +81,15 @@ class PackedStates:
     def grow(self, size: int) -> None:
         """Make room for one more state of so many bytes, and for many of the size of others."""
         box, count = self.box, self.count
-        used = int(box.ends[count - 1]) if count else 0
-        data, ends, owners = box.data, box.ends, box.owners
-        if count == len(ends):
-            ends, owners = (np.concatenate([part, np.empty_like(part)]) for part in (ends, owners))
+        used = int(self._offsets[count])
+        data, owners = box.data, box.owners
+        if count == len(owners):
+            self._offsets = np.concatenate([self._offsets, np.empty_like(owners)])
+            owners = np.concatenate([owners, np.empty_like(owners)])
         if used + size > len(data):
             data = np.empty(max(2 * len(data), used + 2 * size), np.uint8)
             data[:used] = box.data[:used]
-        self.box = Outbox(data, ends, owners, box.count)
+        self.box = Outbox(data, self._offsets[1:], owners, box.count)
 
     def add(self, owners: Numbers, packed: Packed) -> None:
         """Put packed states behind those that are there."""
@@ -95,18 +97,15 @@ class PackedStates:
         for owner, start, end in zip(owners, offsets, offsets[1:], strict=True):
             self.grow(int(end - start))
             box, count = self.box, self.count
-            begin = box.ends[count - 1] if count else 0
+            begin = self._offsets[count]
             box.ends[count], box.owners[count] = begin + end - start, owner
             box.data[begin : begin + end - start] = data[start:end]
             box.count[0] = count + 1
 
     def taken(self) -> tuple[Numbers, Packed]:
-        """The states' numbers and bytes."""
-        count = self.count
-        offsets = np.zeros(count + 1, np.int64)
-        offsets[1:] = self.box.ends[:count]
-        packed = packed_of(offsets, self.box.data[: offsets[-1]].copy())
-        return self.box.owners[:count].copy(), packed
+        """The numbers and bytes of all states. The arrays are handed over."""
+        offsets = self._offsets[: self.count + 1]
+        return self.box.owners[: self.count], packed_of(offsets, self.box.data[: offsets[-1]])
 
 
 class QuantileColumn(StateColumn):
@@ -170,9 +169,8 @@ class QuantileColumn(StateColumn):
     def flushed(self) -> tuple[Numbers, Packed] | None:
         if not self._leaving.count:
             return None
-        leaving = self._leaving.taken()
-        self._leaving.box.count[0] = 0
-        return leaving
+        leaving, self._leaving = self._leaving, PackedStates()
+        return leaving.taken()
 
     def drop(self, numbers: Numbers) -> None:
         self._regions.drop(numbers)
@@ -190,7 +188,7 @@ class QuantileColumn(StateColumn):
     @property
     def _memory(self) -> Memory:
         held = self._regions
-        return Memory(held.meta, held.meta.view(np.float64), held.arena, held.free)
+        return Memory(held.meta, held.meta.view(np.float64), held.arena)
 
     @property
     def _eps_bytes(self) -> NDArray[np.uint8]:
@@ -222,9 +220,8 @@ def _work(size: int) -> Work:
     eps = np.zeros(1)
     entries: list[Any] = [np.empty(ENTRY * size, np.int64) for _ in range(3)]
     return Work(
-        np.empty(size, np.int64), *entries, np.zeros(BUCKETS, np.int32),
-        np.zeros(BUCKETS // 64, np.uint64), eps, eps.view(np.uint8),
-    )  # fmt: skip
+        np.empty(size, np.int64), *entries, np.zeros(COUNTS, np.int64), eps, eps.view(np.uint8)
+    )
 
 
 class ValueBuffers(QuantileColumn):

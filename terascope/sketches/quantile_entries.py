@@ -60,23 +60,23 @@ FIELD: Final = 21
 LIMIT: Final = (1 << FIELD) - 1
 BUCKETS: Final = 1 << 16
 """Values within so wide a range are counted; others are sorted."""
+COUNTS: Final = BUCKETS + BUCKETS // 64
+"""Words that counting takes."""
+PARTS: Final = 256
+"""Other values are first put into so many parts, in the order of the parts."""
 FEW: Final = 12
 """So few values are sorted by insertion."""
+MANY: Final = 24
+"""So are parts of at most so many values."""
 
 
 @inlined
-def counted(raw: Any, count: Any, entries: Any, counts: Any, marks: Any) -> Any:
-    """Make exact entries of the first values of `raw`; return how many. `counts` and `marks`, a bit
-    for each count, are 0 before and afterwards.
+def counted(raw: Any, count: Any, entries: Any, counts: Any) -> Any:
+    """Make exact entries of the first values of `raw`; return how many. `counts`, where a bit for
+    each count follows the counts, is 0 before and afterwards.
     """
     if count <= FEW:
-        for i in range(1, count):
-            value = raw[i]
-            j = i
-            while j > 0 and raw[j - 1] > value:
-                raw[j] = raw[j - 1]
-                j -= 1
-            raw[j] = value
+        _insertion_sort(raw, np.int64(0), count)
         return _runs(raw, count, entries)
     low = high = raw[0]
     for i in range(1, count):
@@ -84,16 +84,18 @@ def counted(raw: Any, count: Any, entries: Any, counts: Any, marks: Any) -> Any:
         high = max(high, raw[i])
     span = np.uint64(high) - np.uint64(low)
     if span >= np.uint64(BUCKETS) or span > np.uint64(512 * count):
-        raw[:count].sort()
+        _bucket_sort(raw, count, low, span, entries, counts)
         return _runs(raw, count, entries)
     for i in range(count):
         place = np.uint64(raw[i]) - np.uint64(low)
         counts[place] += 1
-        marks[place >> np.uint64(6)] |= np.uint64(1) << (place & np.uint64(63))
+        counts[np.uint64(BUCKETS) + (place >> np.uint64(6))] |= np.int64(1) << np.int64(
+            place & np.uint64(63)
+        )
     made = np.int64(0)
     for word in range((np.int64(span) >> 6) + 1):
-        bits = marks[word]
-        marks[word] = np.uint64(0)
+        bits = np.uint64(counts[BUCKETS + word])
+        counts[BUCKETS + word] = 0
         while bits != 0:
             lowest = bits & (~bits + np.uint64(1))
             place = np.uint64(word * 64 + _ones(lowest - np.uint64(1)))
@@ -106,6 +108,46 @@ def counted(raw: Any, count: Any, entries: Any, counts: Any, marks: Any) -> Any:
             bits ^= lowest
             made += 1
     return made
+
+
+@inlined
+def _insertion_sort(raw: Any, start: Any, end: Any) -> None:
+    for i in range(start + 1, end):
+        value = raw[i]
+        j = i
+        while j > start and raw[j - 1] > value:
+            raw[j] = raw[j - 1]
+            j -= 1
+        raw[j] = value
+
+
+@inlined
+def _bucket_sort(raw: Any, count: Any, low: Any, span: Any, spare: Any, counts: Any) -> None:
+    """Sort values: first into 256 parts of equal width, then each part. `spare` has room for as
+    many; `counts` is 0 before and afterwards.
+    """
+    shift = np.uint64(0)
+    while span >> shift >= np.uint64(PARTS):
+        shift += np.uint64(1)
+    for i in range(count):
+        spare[i] = raw[i]
+        counts[(np.uint64(raw[i]) - np.uint64(low)) >> shift] += 1
+    start = np.int64(0)
+    for part in range(PARTS):
+        start += counts[part]
+        counts[part] = start
+    for i in range(count):
+        part = (np.uint64(spare[i]) - np.uint64(low)) >> shift
+        counts[part] -= 1
+        raw[np.uint64(counts[part])] = spare[i]
+    for part in range(PARTS):
+        begin = counts[part]
+        end = counts[part + 1] if part + 1 < PARTS else count
+        counts[part] = 0
+        if end - begin <= MANY:
+            _insertion_sort(raw, begin, end)
+        else:
+            raw[begin:end].sort()
 
 
 @inlined
@@ -184,6 +226,27 @@ def joined(a: Any, left: Any, b: Any, right: Any, bound: Any, out: Any) -> Any:
         for k in range(last - at):
             out[k] = out[at + k]
     return (last - at) // ENTRY
+
+
+@inlined
+def compress(entries: Any, count: Any, bound: Any) -> Any:
+    """Give entries up while h + d + 1 of the next one is at most `bound`; return how many are left,
+    which begin at entries[0].
+    """
+    last = ENTRY * (count - 1)
+    kept = last  # the entry that may still take others in
+    for i in range(last - ENTRY, -ENTRY, -ENTRY):
+        part = entries[i + 1] + entries[i + 2]
+        if i > 0 and part + entries[kept + 2] + entries[kept + 3] + 1 <= bound:
+            entries[kept + 2] += part
+        else:
+            kept -= ENTRY
+            for k in range(ENTRY):
+                entries[kept + k] = entries[i + k]
+    if kept > 0:
+        for k in range(last + ENTRY - kept):
+            entries[k] = entries[kept + k]
+    return (last - kept) // ENTRY + 1
 
 
 @inlined

@@ -1,13 +1,10 @@
 """Kernels over many quantile states: values and packed states in, packed states out.
 
-In: the arrays of a column (terascope.sketches.quantile_regions). Out: kernels that a column calls
-until all of its tuples are taken; one that lacks room returns how far it came, and why.
+In: the arrays of a column. Out: kernels that a column calls until all of its tuples are taken: one
+that lacks room says how far it came, what it lacks, and how much of it.
 
-A state is sorted entries, then values in the order of arrival, in one region. When the region is
-full its values are sorted and merged into the entries (terascope.sketches.quantile_entries), so the
-cost of a merge is shared by many values. Equal values become one entry, so a group of a few
-different values stays small and exact. While values alone take less memory than entries they stay
-values. A summary with at most `keep` entries is not compressed.
+Kernels take arrays in tuples, and unpack them first: to take an array out of a tuple for every
+state would count references every time, which costs more than most states do.
 """
 
 from __future__ import annotations
@@ -16,54 +13,41 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from terascope.machine_code import INTEGER, REAL, arrays_of, column, compiled_for, inlined, output
+from terascope.machine_code import (
+    INTEGER,
+    REAL,
+    arrays_of,
+    column,
+    compiled_for,
+    inlined,
+    output,
+)
 from terascope.sketches.quantile_bytes import (
-    BUFFER,
     FLOATS,
     HEADER,
-    SUMMARY,
     buffer_bound,
-    content_of,
     entries_bound,
-    get_buffer,
-    get_entries,
-    get_eps,
     put_buffer,
     put_entries,
 )
-from terascope.sketches.quantile_entries import (
-    ENTRY,
-    bound_of,
-    counted,
-    entry_words,
-    is_exact,
-    joined,
-    load_entries,
-    store_entries,
-    total,
-)
 from terascope.sketches.quantile_regions import (
-    DAMAGED,
     DONE,
-    INEXACT,
     META,
     MIXED,
     NEEDS_ARENA,
     NEEDS_OUTBOX,
     NEEDS_WORK,
-    SIZE,
-    WIDE,
-    free_region,
-    move_raw,
-    region_words,
-    size_for,
-    take_region,
+    move_values,
 )
-
-FULL: Final = 6
-"""The summary does not fit the scratchpad: it must leave."""
-SMALL: Final = 8
-"""So few values are not sorted when they come to a larger region."""
+from terascope.sketches.quantile_states import (
+    FULL,
+    SMALL,
+    empty_state,
+    merge_one,
+    settle,
+    shape_of,
+    summarise,
+)
 
 
 class Memory(NamedTuple):
@@ -72,21 +56,20 @@ class Memory(NamedTuple):
     meta: Any
     epses: Any
     arena: Any
-    free: Any
 
 
 class Work(NamedTuple):
-    """Room for the work on one state: values, and entries of two summaries and of their merge."""
+    """Room for the work on one state: values, entries of two summaries and of their merge, counts
+    of values, and an eps with its bytes, which are the same memory.
+    """
 
     raw: Any
     left: Any
     right: Any
     made: Any
     counts: Any
-    marks: Any
     eps: Any
     eps_bytes: Any
-    """The same memory as `eps`, which has one number."""
 
 
 class Outbox(NamedTuple):
@@ -100,180 +83,28 @@ class Outbox(NamedTuple):
 
 _INTS: Final = output(np.int64)
 _BYTES: Final = output(np.uint8)
-MEMORY: Final = arrays_of(Memory, _INTS, output(np.float64), _INTS, _INTS)
-WORK: Final = arrays_of(
-    Work, _INTS, _INTS, _INTS, _INTS, output(np.int32), output(np.uint64), output(np.float64), _BYTES
-)
+MEMORY: Final = arrays_of(Memory, _INTS, output(np.float64), _INTS)
+WORK: Final = arrays_of(Work, _INTS, _INTS, _INTS, _INTS, _INTS, output(np.float64), _BYTES)
 OUTBOX: Final = arrays_of(Outbox, _BYTES, _INTS, _INTS, _INTS)
 
 
-# ---- one state -----------------------------------------------------------------------------------
+# ---- the outbox ----------------------------------------------------------------------------------
 
 
 @inlined
-def has_room(box: Any, size: Any) -> Any:
-    """Whether one more state of so many bytes fits."""
-    count = box.count[0]
-    used = box.ends[count - 1] if count else 0
-    return count < len(box.ends) and used + size <= len(box.data)
+def box_start(data: Any, ends: Any, count: Any, size: Any) -> Any:
+    """Where the next state begins; -1 when there is no room for one of so many bytes."""
+    start = ends[count[0] - 1] if count[0] else np.int64(0)
+    if count[0] == len(ends) or start + size > len(data):
+        return np.int64(-1)
+    return start
 
 
 @inlined
-def box_start(box: Any) -> Any:
-    count = box.count[0]
-    return box.ends[count - 1] if count else np.int64(0)
-
-
-@inlined
-def box_add(box: Any, owner: Any, end: Any) -> None:
-    count = box.count[0]
-    box.ends[count] = end
-    box.owners[count] = owner
-    box.count[0] = count + 1
-
-
-@inlined
-def shape_of(memory: Any, at: Any, most: Any) -> Any:
-    """Of a state: the size number and the start of its region, its entries, the words of each, and
-    its other values.
-    """
-    info = memory.meta[at + 2]
-    size = info & SIZE
-    if size == 0:
-        return size, np.int64(0), np.int64(0), np.int64(2), np.int64(0)
-    start = memory.meta[at + 1] - region_words(size, most)
-    entries = info >> 8
-    words = np.int64(ENTRY if info & WIDE else 2)
-    return size, start, entries, words, memory.meta[at] - start - entries * words
-
-
-@inlined
-def summarise(memory: Any, work: Any, at: Any, extra: Any, most: Any, eps: Any, keep: Any) -> Any:
-    """Make the entries of a state and of `extra` further values, which begin `work.raw`; return how
-    many there are in `work.made`, and how many values were not in entries before.
-    """
-    _, start, entries, words, pending = shape_of(memory, at, most)
-    behind = start + entries * words
-    for i in range(pending):
-        work.raw[extra + i] = memory.arena[behind + i]
-    count = extra + pending
-    new = counted(work.raw, count, work.right, work.counts, work.marks)
-    load_entries(memory.arena, start, entries, words, work.left)
-    own_eps = max(eps, memory.epses[at + 3])
-    inexact = memory.meta[at + 2] & INEXACT != 0
-    return merge_entries(work, entries, new, inexact or new > keep, own_eps, keep), count
-
-
-@inlined
-def merge_entries(work: Any, left: Any, right: Any, lossy: Any, eps: Any, keep: Any) -> Any:
-    """Merge entries of `work.left` and `work.right` into `work.made`; return how many there are.
-    Unless it must be `lossy`, the result is only compressed when it has too many entries.
-    """
-    bound = bound_of(eps, total(work.left, left) + total(work.right, right))
-    made = joined(work.left, left, work.right, right, bound if lossy else 1, work.made)
-    if lossy or made <= keep:
-        return made
-    return joined(work.made, made, work.right, np.int64(0), bound, work.made)
-
-
-@inlined
-def store_values(memory: Any, work: Any, at: Any, count: Any, most: Any) -> Any:
-    """Let a state be `count` values of `work.raw`, with room for one more; False: no memory."""
-    size = size_for(count + 1, most)
-    old_size, old, _, _, _ = shape_of(memory, at, most)
-    start = old
-    if size != old_size:
-        start = take_region(memory.arena, memory.free, size, most)
-        if start < 0:
-            return False
-        if old_size:
-            free_region(memory.arena, memory.free, old_size, old)
-    for i in range(count):
-        memory.arena[start + i] = work.raw[i]
-    memory.meta[at] = start + count
-    memory.meta[at + 1] = start + region_words(size, most)
-    memory.meta[at + 2] = size
-    return True
-
-
-@inlined
-def store_summary(memory: Any, work: Any, at: Any, count: Any, most: Any) -> Any:
-    """Let a state be the entries of `work.made`, with room for half as many values again. Return
-    DONE, NEEDS_ARENA, or FULL when less than an eighth of the scratchpad would be left.
-    """
-    words = entry_words(work.made, count)
-    needed = words * count
-    wanted = needed + max(needed // 2, SMALL)
-    old_size, start, _, _, _ = shape_of(memory, at, most)
-    size = size_for(wanted, most)
-    if region_words(size, most) < needed + max(SMALL, most >> 3) and wanted > most:
-        return FULL
-    if old_size < size or old_size > size + 1:
-        new = take_region(memory.arena, memory.free, size, most)
-        if new < 0:
-            return NEEDS_ARENA
-        if old_size:
-            free_region(memory.arena, memory.free, old_size, start)
-        start = new
-    else:
-        size = old_size
-    store_entries(work.made, count, words, memory.arena, start)
-    memory.meta[at] = start + needed
-    memory.meta[at + 1] = start + region_words(size, most)
-    flags = WIDE if words == ENTRY else 0
-    flags |= 0 if is_exact(work.made, count) else INEXACT
-    memory.meta[at + 2] = size | flags | (count << 8)
-    return DONE
-
-
-@inlined
-def settle(memory: Any, work: Any, at: Any, extra: Any, most: Any, eps: Any, keep: Any) -> Any:
-    """Take `extra` values of `work.raw` into a state, and leave room for one more. Return (status,
-    entries): DONE; what is missing; or FULL: all is in so many entries of `work.made`, not stored.
-    """
-    _, _, entries, _, pending = shape_of(memory, at, most)
-    if entries + pending + extra > len(work.raw):
-        return NEEDS_WORK, entries + pending + extra
-    if entries == 0 and extra + pending <= SMALL and extra + pending < most:
-        _, start, _, _, _ = shape_of(memory, at, most)
-        for i in range(pending):
-            work.raw[extra + i] = memory.arena[start + i]
-        fits = store_values(memory, work, at, extra + pending, most)
-        return (DONE if fits else NEEDS_ARENA), np.int64(0)
-    made, count = summarise(memory, work, at, extra, most, eps, keep)
-    if entries == 0 and 2 * made > count and count < min(2 * keep, most):
-        fits = store_values(memory, work, at, count, most)
-        return (DONE if fits else NEEDS_ARENA), np.int64(0)
-    return store_summary(memory, work, at, made, most), made
-
-
-@inlined
-def put_made(work: Any, box: Any, owner: Any, made: Any, floats: Any) -> None:
-    """Put the entries of `work.made` into the outbox, with the eps of `work.eps`."""
-    exact = is_exact(work.made, made)
-    end = put_entries(box.data, box_start(box), floats, work.eps_bytes, work.made, made, exact)
-    box_add(box, owner, end)
-
-
-@inlined
-def leave_if_full(
-    memory: Any, work: Any, box: Any, at: Any, status: Any, made: Any, floats: Any, most: Any,
-    eps: Any,
-) -> Any:  # fmt: skip
-    """After FULL, put the entries of `work.made` into the outbox, and empty the state, which keeps
-    its region. Return the status then, and how much of what is missing there must be.
-    """
-    if status != FULL:
-        return status, made
-    if not has_room(box, entries_bound(made)):
-        return NEEDS_OUTBOX, entries_bound(made)
-    work.eps[0] = max(eps, memory.epses[at + 3])
-    put_made(work, box, at // META, made, floats)
-    size, start, _, _, _ = shape_of(memory, at, most)
-    memory.meta[at] = start
-    memory.meta[at + 2] = size
-    memory.meta[at + 3] = 0
-    return DONE, np.int64(0)
+def box_add(ends: Any, owners: Any, count: Any, owner: Any, end: Any) -> None:
+    ends[count[0]] = end
+    owners[count[0]] = owner
+    count[0] += 1
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -286,29 +117,34 @@ def fill_buffers(
     begin: Any, numbers: Any, values: Any, memory: Any, box: Any, eps: Any, floats: Any, most: Any,
     report: Any,
 ) -> None:  # fmt: skip
-    """Append values; a full buffer leaves. `report`: how many tuples were taken, and why no more.
+    """Append values; a full buffer leaves. `report`: how many tuples were taken, why no more, and
+    how much is missing.
     """
-    meta, arena = memory.meta, memory.arena
+    meta, _, arena = memory
+    data, ends, owners, count = box
+    report[1] = DONE
     for i in range(begin, len(numbers)):
         at = np.uint64(numbers[i]) * np.uint64(META)
         place = meta[at]
         if place == meta[at + np.uint64(1)]:
             state = np.int64(at)
-            size, start, _, _, pending = shape_of(memory, state, most)
-            if pending == most:
-                if not has_room(box, buffer_bound(most)):
+            size, start, _, _, pending = shape_of(meta, state, most)
+            if pending < most:
+                if not move_values(meta, arena, state, size + 1, most):
+                    report[0], report[1] = i, NEEDS_ARENA
+                    return
+            else:
+                room = box_start(data, ends, count, buffer_bound(most))
+                if room < 0:
                     report[0], report[1], report[2] = i, NEEDS_OUTBOX, buffer_bound(most)
                     return
-                end = put_buffer(box.data, box_start(box), floats, eps, arena, start, pending)
-                box_add(box, numbers[i], end)
+                end = put_buffer(data, room, floats, eps, arena, start, pending)
+                box_add(ends, owners, count, numbers[i], end)
                 meta[at] = start
-            elif not move_raw(meta, arena, memory.free, state, size + 1, most):
-                report[0], report[1] = i, NEEDS_ARENA
-                return
             place = meta[at]
         arena[np.uint64(place)] = values[i]
         meta[at] = place + 1
-    report[0], report[1] = len(numbers), DONE
+    report[0] = len(numbers)
 
 
 @compiled_for(
@@ -320,69 +156,36 @@ def fill_summaries(
     floats: Any, most: Any, report: Any,
 ) -> None:  # fmt: skip
     """Append values; a full region is summarised, and leaves when the summary fills it."""
-    meta, arena = memory.meta, memory.arena
+    meta, epses, arena = memory
+    raw, left, right, made, counts, eps_word, eps_bytes = work
+    data, ends, owners, count = box
+    report[1] = DONE
     for i in range(begin, len(numbers)):
         at = np.uint64(numbers[i]) * np.uint64(META)
         place = meta[at]
         if place == meta[at + np.uint64(1)]:
             state = np.int64(at)
-            status, made = settle(memory, work, state, np.int64(0), most, eps, keep)
-            status, report[2] = leave_if_full(
-                memory, work, box, state, status, made, floats, most, eps
-            )
+            eps_word[0] = max(eps, epses[state + 3])
+            status, found = settle(
+                meta, arena, raw, left, right, made, counts, state, np.int64(0), most,
+                eps_word[0], keep,
+            )  # fmt: skip
+            if status == FULL:
+                room = box_start(data, ends, count, entries_bound(found))
+                if room < 0:
+                    status, found = NEEDS_OUTBOX, entries_bound(found)
+                else:
+                    end = put_entries(data, room, floats, eps_bytes, made, found)
+                    box_add(ends, owners, count, numbers[i], end)
+                    empty_state(meta, state, most)
+                    status = DONE
             if status != DONE:
-                report[0], report[1] = i, status
+                report[0], report[1], report[2] = i, status, found
                 return
             place = meta[at]
         arena[np.uint64(place)] = values[i]
         meta[at] = place + 1
-    report[0], report[1] = len(numbers), DONE
-
-
-# ---- packed states -------------------------------------------------------------------------------
-
-
-@inlined
-def merge_one(
-    memory: Any, work: Any, at: Any, data: Any, start: Any, end: Any, most: Any, eps: Any, keep: Any
-) -> Any:
-    """Merge a packed state into a state. Status as `settle`, or DAMAGED."""
-    content = content_of(data, start, end)
-    if content < 0:
-        return DAMAGED, np.int64(0)
-    its_eps = get_eps(data, start, work.eps, work.eps_bytes)
-    if not 0.0 < its_eps <= 0.5:
-        return DAMAGED, np.int64(0)
-    _, first, entries, words, pending = shape_of(memory, at, most)
-    if entries + pending + end - start > len(work.raw):
-        return NEEDS_WORK, entries + pending + end - start
-    if content == BUFFER:
-        count = get_buffer(data, start, end, work.raw)
-        if memory.meta[at] + count > memory.meta[at + 1]:
-            return settle(memory, work, at, count, most, eps, keep)
-        place = memory.meta[at]
-        for i in range(count):
-            memory.arena[place + i] = work.raw[i]
-        memory.meta[at] = place + count
-        return DONE, np.int64(0)
-    inexact = memory.meta[at + 2] & INEXACT != 0
-    if pending > 0:
-        entries, _ = summarise(memory, work, at, np.int64(0), most, eps, keep)
-        inexact = not is_exact(work.made, entries)
-        for i in range(ENTRY * entries):
-            work.left[i] = work.made[i]
-    else:
-        load_entries(memory.arena, first, entries, words, work.left)
-    new = get_entries(data, start, end, work.right)
-    if new < 0:
-        return DAMAGED, np.int64(0)
-    if content == SUMMARY:
-        bound = bound_of(its_eps, total(work.right, new))
-        new = joined(work.right, new, work.left, np.int64(0), bound, work.right)
-        memory.epses[at + 3] = max(memory.epses[at + 3], its_eps)
-        inexact = True
-    made = merge_entries(work, entries, new, inexact, max(eps, memory.epses[at + 3]), keep)
-    return store_summary(memory, work, at, made, most), made
+    report[0] = len(numbers)
 
 
 @compiled_for(
@@ -390,30 +193,44 @@ def merge_one(
     INTEGER, INTEGER, _INTS,
 )  # fmt: skip
 def merge_summaries(
-    begin: Any, numbers: Any, offsets: Any, data: Any, memory: Any, work: Any, box: Any, eps: Any,
+    begin: Any, numbers: Any, offsets: Any, packed: Any, memory: Any, work: Any, box: Any, eps: Any,
     keep: Any, most: Any, report: Any,
 ) -> None:  # fmt: skip
     """Merge packed states; a state that does not fit the scratchpad leaves. `report[3]` says
     whether values are FLOATs, -1 as long as it is not known.
     """
+    meta, epses, arena = memory
+    raw, left, right, made, counts, eps_word, eps_bytes = work
+    data, ends, owners, count = box
+    report[1] = DONE
     for i in range(begin, len(numbers)):
         at = numbers[i] * META
         start, end = offsets[i], offsets[i + 1]
         if end - start > HEADER:
-            floats = np.int64(data[start + 3]) & FLOATS
+            floats = np.int64(packed[start + 3]) & FLOATS
             if report[3] < 0:
                 report[3] = floats
             if report[3] != floats:
                 report[0], report[1] = i, MIXED
                 return
-        status, made = merge_one(memory, work, at, data, start, end, most, eps, keep)
-        status, report[2] = leave_if_full(
-            memory, work, box, at, status, made, report[3], most, eps
-        )
+        status, found = merge_one(
+            meta, epses, arena, raw, left, right, made, counts, eps_word, eps_bytes, at, packed,
+            start, end, most, eps, keep,
+        )  # fmt: skip
+        if status == FULL:
+            eps_word[0] = max(eps, epses[at + 3])
+            room = box_start(data, ends, count, entries_bound(found))
+            if room < 0:
+                status, found = NEEDS_OUTBOX, entries_bound(found)
+            else:
+                stop = put_entries(data, room, report[3], eps_bytes, made, found)
+                box_add(ends, owners, count, numbers[i], stop)
+                empty_state(meta, at, most)
+                status = DONE
         if status != DONE:
-            report[0], report[1] = i, status
+            report[0], report[1], report[2] = i, status, found
             return
-    report[0], report[1] = len(numbers), DONE
+    report[0] = len(numbers)
 
 
 # ---- out -----------------------------------------------------------------------------------------
@@ -423,14 +240,19 @@ def merge_summaries(
 def pack_buffers(
     begin: Any, numbers: Any, memory: Any, box: Any, eps: Any, floats: Any, most: Any, report: Any
 ) -> None:
+    """Write states that are values."""
+    meta, _, arena = memory
+    data, ends, owners, count = box
+    report[1] = DONE
     for i in range(begin, len(numbers)):
-        _, start, _, _, count = shape_of(memory, numbers[i] * META, most)
-        if not has_room(box, buffer_bound(count)):
-            report[0], report[1], report[2] = i, NEEDS_OUTBOX, buffer_bound(count)
+        _, start, _, _, pending = shape_of(meta, numbers[i] * META, most)
+        room = box_start(data, ends, count, buffer_bound(pending))
+        if room < 0:
+            report[0], report[1], report[2] = i, NEEDS_OUTBOX, buffer_bound(pending)
             return
-        end = put_buffer(box.data, box_start(box), floats, eps, memory.arena, start, count)
-        box_add(box, numbers[i], end)
-    report[0], report[1] = len(numbers), DONE
+        end = put_buffer(data, room, floats, eps, arena, start, pending)
+        box_add(ends, owners, count, numbers[i], end)
+    report[0] = len(numbers)
 
 
 @compiled_for(
@@ -440,23 +262,30 @@ def pack_summaries(
     begin: Any, numbers: Any, memory: Any, work: Any, box: Any, eps: Any, keep: Any, floats: Any,
     most: Any, report: Any,
 ) -> None:  # fmt: skip
-    """Write states as entries; the states themselves stay as they are."""
+    """Write states as entries, those of a few values as they are. The states stay as they are."""
+    meta, epses, arena = memory
+    raw, left, right, made, counts, eps_word, eps_bytes = work
+    data, ends, owners, count = box
+    report[1] = DONE
     for i in range(begin, len(numbers)):
         at = numbers[i] * META
-        _, _, entries, _, pending = shape_of(memory, at, most)
-        report[0] = i
-        report[2] = entries_bound(entries + pending)
-        if entries + pending > len(work.raw):
-            report[1], report[2] = NEEDS_WORK, entries + pending
+        _, start, entries, _, pending = shape_of(meta, at, most)
+        room = box_start(data, ends, count, entries_bound(entries + pending))
+        if room < 0:
+            report[0], report[1] = i, NEEDS_OUTBOX
+            report[2] = entries_bound(entries + pending)
             return
-        if not has_room(box, report[2]):
-            report[1] = NEEDS_OUTBOX
+        if entries + pending > len(raw):
+            report[0], report[1], report[2] = i, NEEDS_WORK, entries + pending
             return
-        work.eps[0] = max(eps, memory.epses[at + 3])
-        if entries + pending == 0:
-            empty = put_buffer(box.data, box_start(box), floats, work.eps_bytes, work.raw, 0, 0)
-            box_add(box, numbers[i], empty)
-            continue
-        made, _ = summarise(memory, work, at, np.int64(0), most, eps, keep)
-        put_made(work, box, numbers[i], made, floats)
-    report[0], report[1] = len(numbers), DONE
+        eps_word[0] = max(eps, epses[at + 3])
+        if entries == 0 and pending <= SMALL:
+            end = put_buffer(data, room, floats, eps_bytes, arena, start, pending)
+        else:
+            found, _ = summarise(
+                meta, arena, raw, left, right, made, counts, at, np.int64(0), most, eps_word[0],
+                keep,
+            )  # fmt: skip
+            end = put_entries(data, room, floats, eps_bytes, made, found)
+        box_add(ends, owners, count, numbers[i], end)
+    report[0] = len(numbers)

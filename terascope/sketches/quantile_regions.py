@@ -6,8 +6,9 @@ arrays.
 A state of a few values must cost little, one of many values must not be moved often. So each state
 has one region of the array `arena`; a region has one of few sizes, which double: 2, 4, 8 .. words,
 up to `most`, the size of the scratchpad. Freed regions of a size are linked through their first
-word, and are taken again before the array is used further. `free[c]` is the first freed region of
-size number c plus 1, 0 when there is none; `free[0]` is where the unused rest of the array begins.
+word, and are taken again before the array is used further. The first words of the array are for
+this: arena[c] is the first freed region of size number c, 0 when there is none, and arena[0] is
+where the unused rest of the array begins.
 
 Four words of `meta` describe a state: where its next value goes, where its region ends, its
 description, and its eps as a FLOAT (0: that of the column). The description has the size number in
@@ -25,6 +26,9 @@ from terascope.machine_code import INTEGER, column, compiled_for, inlined, outpu
 
 Words = NDArray[np.int64]
 
+FIRST_REGION: Final = 64
+"""Where regions begin."""
+SMALL_ARENA: Final = 1 << 23
 META: Final = 4
 """Words that describe a state."""
 WIDE: Final = 64
@@ -61,31 +65,31 @@ def size_for(words: Any, most: Any) -> Any:
 
 
 @inlined
-def take_region(arena: Any, free: Any, size: Any, most: Any) -> Any:
-    """The first word of a region; -1 when the array is full."""
-    head = free[size]
-    if head > 0:
-        free[size] = arena[head - 1]
-        return head - 1
+def take_region(arena: Any, size: Any, most: Any) -> Any:
+    """The first word of a region; 0 when the array is full."""
+    start = arena[size]
+    if start > 0:
+        arena[size] = arena[start]
+        return start
     words = region_words(size, most)
-    start = free[0]
+    start = arena[0]
     if start + words > len(arena):
-        return np.int64(-1)
-    free[0] = start + words
+        return np.int64(0)
+    arena[0] = start + words
     return start
 
 
 @inlined
-def free_region(arena: Any, free: Any, size: Any, start: Any) -> None:
-    arena[start] = free[size]
-    free[size] = start + 1
+def free_region(arena: Any, size: Any, start: Any) -> None:
+    arena[start] = arena[size]
+    arena[size] = start
 
 
 @inlined
-def move_raw(meta: Any, arena: Any, free: Any, at: Any, size: Any, most: Any) -> Any:
+def move_values(meta: Any, arena: Any, at: Any, size: Any, most: Any) -> Any:
     """Move a state without sorted entries to a region of another size; False when there is none."""
-    start = take_region(arena, free, size, most)
-    if start < 0:
+    start = take_region(arena, size, most)
+    if start == 0:
         return False
     old_size = meta[at + 2] & SIZE
     count = np.int64(0)
@@ -94,21 +98,21 @@ def move_raw(meta: Any, arena: Any, free: Any, at: Any, size: Any, most: Any) ->
         count = meta[at] - old
         for i in range(count):
             arena[start + i] = arena[old + i]
-        free_region(arena, free, old_size, old)
+        free_region(arena, old_size, old)
     meta[at] = start + count
     meta[at + 1] = start + region_words(size, most)
     meta[at + 2] = size
     return True
 
 
-@compiled_for(column(np.int64), INTEGER, output(np.int64), output(np.int64), output(np.int64))
-def drop_states(numbers: Any, most: Any, meta: Any, arena: Any, free: Any) -> None:
+@compiled_for(column(np.int64), INTEGER, output(np.int64), output(np.int64))
+def drop_states(numbers: Any, most: Any, meta: Any, arena: Any) -> None:
     """Free the regions of some states."""
     for i in range(len(numbers)):
         at = numbers[i] * META
         size = meta[at + 2] & SIZE
         if size:
-            free_region(arena, free, size, meta[at + 1] - region_words(size, most))
+            free_region(arena, size, meta[at + 1] - region_words(size, most))
         for k in range(META):
             meta[at + k] = 0
 
@@ -124,7 +128,8 @@ class Regions:
         self.states = 0
         self.meta: Words = np.zeros(META * 64, np.int64)
         self.arena: Words = np.empty(1024, np.int64)
-        self.free: Words = np.zeros(64, np.int64)
+        self.arena[:FIRST_REGION] = 0
+        self.arena[0] = FIRST_REGION
 
     def begin(self, numbers: NDArray[np.int64]) -> None:
         """Make room for the descriptions of states up to the largest number."""
@@ -140,16 +145,18 @@ class Regions:
         """The numbers of states that have begun."""
         return np.ascontiguousarray(numbers[numbers < self.states], np.int64)
 
-    def grow(self, words: int = 0) -> None:
-        """Double the array; at least so many words are unused afterwards."""
-        used = int(self.free[0])
-        larger = np.empty(max(2 * len(self.arena), used + 2 * words), np.int64)
+    def grow(self) -> None:
+        """Make the array larger: four times while it is small, since memory that is not touched
+        costs nothing and moving all regions does.
+        """
+        used = int(self.arena[0])
+        larger = np.empty((4 if used < SMALL_ARENA else 2) * len(self.arena), np.int64)
         larger[:used] = self.arena[:used]
         self.arena = larger
 
     def drop(self, numbers: NDArray[np.int64]) -> None:
-        drop_states(self.known(numbers), self.most, self.meta, self.arena, self.free)
+        drop_states(self.known(numbers), self.most, self.meta, self.arena)
 
     @property
     def memory_bytes(self) -> int:
-        return 8 * (META * self.states + int(self.free[0]))
+        return 8 * (META * self.states + int(self.arena[0]))
