@@ -190,7 +190,13 @@ def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
         return Path(source.at(span.start)[0].name).parent
 
     bound = bind_script(
-        script, catalog, bindings.functions, bindings.parameters, folder_of, bindings.query_files
+        script,
+        catalog,
+        bindings.functions,
+        bindings.parameters,
+        folder_of,
+        bindings.query_files,
+        bindings.config.strategies,
     )
     errors = (*mistakes, *bound.errors)
     if errors or bound.plan is None:

@@ -100,8 +100,10 @@ class SelectBinder:
         functions = self.context.functions
         if call.name.lower() in self.context.extractors or call.star or call.distinct:
             return True
+        if functions.extractor(call.name) is not None:
+            return True
         return functions.scalar(call.name) is None and (
-            functions.aggregate(call.name) is not None
+            self.context.aggregate(call.name) is not None
             or functions.deferred(call.name) is not None
             or call.name.lower() in self.context.udafs
         )
