@@ -17,6 +17,7 @@ from terascope.bind.context import BindContext
 from terascope.bind.protocols import UNPACKING, declared_type
 from terascope.bind.query import QueryBinder, streams_read
 from terascope.bind.strategies import checked_strategies, read_strategies
+from terascope.bind.udafs import bind_declarations
 from terascope.diagnostic import NOWHERE, Diagnostic, Span
 from terascope.files import name_problem
 from terascope.functions.base import Value
@@ -85,6 +86,7 @@ def bind_script(
     values = bind_parameters(context, script, parameters or {})
     for statement in script.statements:
         declare(context, statement)
+    bind_declarations(context)
     queries = named_queries(context, script)
     streams: list[Stream] = []
     for name in computable_order(context, queries):
