@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from terascope.analysis.merging import refused_in_streams
 from terascope.analysis.order import plan_orders
 from terascope.analysis.slopes import Orders
 from terascope.bind.catalog import Catalog
@@ -129,6 +130,14 @@ class Compiled:
             destination, in_force,
         )  # fmt: skip
         return draft.job(), draft.split
+
+    def check_stream(self) -> None:
+        """Raises:
+        QueryError: a query cannot run as a stream.
+        """
+        refused = refused_in_streams(self.plan)
+        if refused:
+            raise QueryError(refused, self.source)
 
     def split(self, live: bool = False) -> SplitPlan:
         """Return the split plan of the set: low parts run next to the sources, high parts above.

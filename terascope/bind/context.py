@@ -48,9 +48,9 @@ class BindContext:
     """UDAF and EXTR declarations, by name in lower case."""
     declared: dict[str, AggregateFunction] = field(default_factory=dict)
     """Aggregates that UDAF declarations make of a sub- and a super-aggregate, in the same way."""
-    settings: dict[str, str] = field(default_factory=dict)
-    """The strategies that the settings force, by the aggregate's name."""
-    strategies: dict[str, str] = field(default_factory=dict)
+    settings: dict[AggregateFunction, str] = field(default_factory=dict)
+    """The strategies that the settings force."""
+    strategies: dict[AggregateFunction, str] = field(default_factory=dict)
     """Those that hold for the query being bound."""
 
     def aggregate(self, name: str) -> AggregateFunction | None:

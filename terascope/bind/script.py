@@ -20,7 +20,7 @@ from terascope.bind.strategies import checked_strategies, read_strategies
 from terascope.bind.udafs import bind_declarations
 from terascope.diagnostic import NOWHERE, Diagnostic, Span
 from terascope.files import name_problem
-from terascope.functions.base import Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.casts import cast_value
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Lit, Param
@@ -201,7 +201,9 @@ def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -
     return [*binder.streams, Stream(name, rel, visible, text, comment, liveness)]
 
 
-def forced_strategies(context: BindContext, told: ast.Property | None) -> dict[str, str]:
+def forced_strategies(
+    context: BindContext, told: ast.Property | None
+) -> dict[AggregateFunction, str]:
     """The strategies of a DEFINE block."""
     if told is None:
         return {}

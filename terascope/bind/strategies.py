@@ -30,12 +30,12 @@ def strategy_of(
             raise Mistake(wrong)
     if not function.strategies:
         return ()
-    return (Lit(node.strategy or context.strategies.get(function.name, ""), Type.STRING),)
+    return (Lit(node.strategy or context.strategies.get(function, ""), Type.STRING),)
 
 
 def read_strategies(
     functions: Functions, text: str, span: Span
-) -> tuple[dict[str, str], list[Diagnostic]]:
+) -> tuple[dict[AggregateFunction, str], list[Diagnostic]]:
     """The strategies of a list such as 'approx_quantile=gk_heavy, heavy_hitters=hash+adaptive'."""
     given: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -50,9 +50,9 @@ def read_strategies(
 
 def checked_strategies(
     functions: Functions, given: Mapping[str, str], span: Span
-) -> tuple[dict[str, str], list[Diagnostic]]:
-    """Strategies under the aggregates' own names, and what is wrong with the others."""
-    found: dict[str, str] = {}
+) -> tuple[dict[AggregateFunction, str], list[Diagnostic]]:
+    """The strategies of aggregates, and what is wrong with those that are none."""
+    found: dict[AggregateFunction, str] = {}
     wrong: list[Diagnostic] = []
     for name, strategy in given.items():
         extractor = functions.extractor(name)
@@ -63,7 +63,7 @@ def checked_strategies(
             continue
         mistaken = problem(function, strategy, span)
         if mistaken is None:
-            found[function.name] = strategy
+            found[function] = strategy
         else:
             wrong.append(mistaken)
     return found, wrong

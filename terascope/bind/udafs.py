@@ -17,6 +17,7 @@ from terascope.functions.base import AggregateFunction, TypeMistake
 from terascope.functions.halves import halved
 from terascope.syntax import ast
 from terascope.types import Type, type_names
+from terascope.units import plural
 
 SIZE: Final = re.compile(r"\((\d+)\)")
 CODE: Final = "bad-declaration"
@@ -122,7 +123,7 @@ def mismatch(declared: ast.UdafDeclaration, function: AggregateFunction) -> str 
     most = function.arity + function.state_parameters + function.finish_parameters
     least = most - len(function.default_parameters) - len(function.optional_arguments)
     if not min(least, function.arity) <= len(types) <= most:
-        return f"the aggregate takes {function.arity} arguments, not {len(types)}"
+        return f"the aggregate takes {plural(function.arity, 'argument')}, not {len(types)}"
     wrong = refused(function, types[: function.arity])
     if wrong is not None:
         return wrong

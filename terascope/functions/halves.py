@@ -11,19 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import blake2b
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.functions.base import AggregateFunction, State, Value, ValueMistake
 from terascope.functions.object_states import object_columns, object_state_kind, object_value
 from terascope.functions.values import as_bytes
+from terascope.functions.vector_dictionary import coded
 from terascope.sketches.base import (
     Argument,
-    CodedValues,
     Numbers,
     Packed,
     StateColumn,
@@ -191,23 +189,6 @@ class LowHalf(StateColumn):
         return self._column.memory_bytes
 
 
-class VectorDictionary:
-    """The values of one vector, as a dictionary in which value i has the code i + 1."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self._values = values
-
-    def values(self, codes: Any = None) -> pa.Array:
-        return self._values if codes is None else self._values.take(pa.array(codes - 1))
-
-    def hashes(self, codes: Any) -> NDArray[np.uint64]:
-        digests = (
-            blake2b(as_bytes(value), digest_size=8).digest()
-            for value in self.values(codes).to_pylist()
-        )
-        return np.frombuffer(b"".join(digests), np.uint64)
-
-
 class HighHalf(StateColumn):
     """States of the super-aggregate, which takes values of the sub-aggregate in."""
 
@@ -229,8 +210,7 @@ class HighHalf(StateColumn):
         if low.any():
             found = [held[4:] for held in states if held[3:4] == LOW]
             values = pa.array(found, pa.binary()).cast(self._arrow)
-            codes = np.arange(1, len(found) + 1, dtype=np.int32)
-            self._column.iterate(numbers[low], [CodedValues(codes, VectorDictionary(values))])
+            self._column.iterate(numbers[low], [coded(values)])
         if high.any():
             held = packed_states([held[4:] for held in states if held[3:4] == HIGH])
             self._column.merge(numbers[high], held)
