@@ -61,15 +61,17 @@ def outcome(
     for types in argument_types(aggregate):
         random = Random(f"{seed} {law} {types}")
         for _ in range(ROUNDS):
-            rows = random_rows(types, random)
+            rows = random_rows(aggregate, types, random)
             try:
                 wrong = check(aggregate, types, rows, random)
             except NotChecked as reason:
                 return LawOutcome(aggregate.name, law, "not checked", str(reason))
             except ValueMistake as mistake:
                 wrong = str(mistake)
+            except Exception as mistake:
+                wrong = f"{type(mistake).__name__}: {mistake}"
             if wrong is not None:
-                shown = f"({', '.join(type.label for type in types)}): {wrong}"
+                shown = f"({', '.join(each.label for each in types)}): {wrong}"
                 return LawOutcome(aggregate.name, law, "failed", shown)
     return LawOutcome(aggregate.name, law, "ok")
 
@@ -88,9 +90,13 @@ def argument_types(aggregate: AggregateFunction) -> Iterator[tuple[Type, ...]]:
         yield types
 
 
-def random_rows(types: Sequence[Type], random: Random) -> list[Row]:
+def random_rows(aggregate: AggregateFunction, types: Sequence[Type], random: Random) -> list[Row]:
+    """Tuples. A last integer is in order where order matters, as a clock is."""
     count = random.choice([0, 1, 2, random.randint(3, MOST_ROWS)])
-    return [tuple(RANDOM[type](random) for type in types) for _ in range(count)]
+    rows = [tuple(RANDOM[type](random) for type in types) for _ in range(count)]
+    if aggregate.ordered and len(types) > 1 and types[-1].is_integer:
+        rows.sort(key=lambda row: row[-1])
+    return rows
 
 
 def parameters(aggregate: AggregateFunction) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
@@ -174,9 +180,8 @@ def columns_of(types: Sequence[Type], rows: Sequence[Row]) -> list[Argument]:
         elif type.is_integer or type is Type.BOOL:
             made.append(np.array(values, np.int64))
         else:
-            made.append(
-                coded(pa.array(values, pa.string() if type is Type.STRING else pa.binary()))
-            )
+            arrow = pa.string() if type is Type.STRING else pa.binary()
+            made.append(coded(pa.array(values, arrow)))
     return made
 
 
