@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -165,7 +165,8 @@ class AggregateFunction(ABC):
     A call `f(x, y, 95)` has `arity` argument expressions, then constants: first `state_parameters`
     of them, given to zero(), then `finish_parameters`, given to finish(). Both raise ValueMistake
     for a constant they cannot take, on an empty state too, so that finish(zero(..), ..) checks a
-    call before any tuple.
+    call before any tuple. A call may leave out what has a default: parameters of zero() first, then
+    arguments. It never writes a strategy among the constants.
     """
 
     name: ClassVar[str]
@@ -206,6 +207,20 @@ class AggregateFunction(ABC):
     """Other aggregates split into it; no query can name it."""
     state_classes: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""
+    optional_arguments: ClassVar[tuple[Value, ...]] = ()
+    """Constants that stand for the last arguments, where a call leaves them out."""
+    default_parameters: ClassVar[tuple[Value, ...]] = ()
+    """Constants that stand for the last parameters of zero(), where a call leaves them out."""
+    strategies: ClassVar[Mapping[str, str]] = {}
+    """The ways to keep its states, each with a line about it. The last parameter of zero() is then
+    the name of one: a query writes it as WITH strategy '...', and it is empty where the optimiser
+    chooses."""
+    mergeable: ClassVar[bool] = True
+    """States can be merged. Only a user's aggregate may come without a merge."""
+    scratchpad: ClassVar[int] = 0
+    """The most bytes of a packed state next to the source (paper 1, 3.2); 0: not limited."""
+    error_bound: ClassVar[str] = ""
+    """By how much a value may differ from the exact one, in a sentence; empty: it is exact."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
     doc: ClassVar[str] = ""
@@ -279,6 +294,27 @@ class AggregateFunction(ABC):
 
     def __repr__(self) -> str:
         return f"<aggregate {self.name}>"
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A name for a scalar of an aggregate, so that several of them keep one state (paper 1, 3.2).
+
+    `approx_percentile(x, 95, 0.01)` is `percentile_of(approx_quantile(x, 0.01), 95)`: the first
+    `arguments` of the call belong to the aggregate, the next `extras` follow the state in the call
+    of the scalar, and the rest are parameters of the aggregate.
+    """
+
+    function: str
+    """The scalar that takes the state."""
+    aggregate: str
+    arguments: int = 1
+    extras: int = 0
+    constants: tuple[Value, ...] = ()
+    """Constants that follow the state in every call of the scalar, such as 50 for a median."""
+    keeps_type: bool = False
+    """The value is one of the first argument's values, and has its type if that is an integer."""
+    doc: str = ""
 
 
 # ---- how an aggregate splits (dissertation 3.4.1; paper 1, 3.2) ----------------------------------
