@@ -260,9 +260,9 @@ class AggregateFunction(ABC):
         """
         return None
 
-    def finish_state(self, packed: bytes, *parameters: Value) -> Value:
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         """The value of a packed state, with the finish parameters; the state itself if the call
-        means that.
+        means that. None: no tuple had a value.
         """
         return packed
 

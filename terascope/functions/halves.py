@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from terascope.functions.base import AggregateFunction, State, Value, ValueMistake
 from terascope.functions.object_states import object_columns, object_state_kind, object_value
+from terascope.functions.packed_states import is_packed_object
 from terascope.functions.values import as_bytes
 from terascope.functions.vector_dictionary import coded
 from terascope.sketches.base import (
@@ -132,16 +133,15 @@ def kind_of(
     aggregate: AggregateFunction, args: tuple[Type, ...], parameters: tuple[Value, ...]
 ) -> StateKind | None:
     """The kind that an aggregate declares, else that of its objects."""
-    declared = getattr(aggregate, "state", None)
-    found: StateKind | None = None if declared is None else declared(args, parameters)
-    return found or object_state_kind(aggregate, args, parameters)
+    return aggregate.state(args, parameters) or object_state_kind(aggregate, args, parameters)
 
 
 def finished(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> Value:
-    declared: Callable[..., Value] | None = getattr(aggregate, "finish_state", None)
-    if declared is None:
-        return object_value(aggregate, packed, *parameters)
-    return declared(packed, *parameters)
+    """The value of a state of the kind that `kind_of` gives."""
+    declared = type(aggregate).finish_state is not AggregateFunction.finish_state
+    if declared or (packed is not None and not is_packed_object(packed)):
+        return aggregate.finish_state(packed, *parameters)
+    return object_value(aggregate, packed, *parameters)
 
 
 class LowHalf(StateColumn):

@@ -48,6 +48,10 @@ def check_size(aggregate: AggregateFunction, size: int) -> None:
         )
 
 
+def is_packed_object(packed: bytes) -> bool:
+    return packed[: len(FAMILY)] == FAMILY
+
+
 def content_of(aggregate: AggregateFunction, packed: bytes) -> tuple[int, bytes]:
     """The variant of a packed state, and its content.
 

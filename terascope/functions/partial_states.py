@@ -129,13 +129,14 @@ def state_value(
         return None
     text = "".join(f", {value!r}" for value in parameters)
 
-    def evaluate(packed: bytes) -> Value:
+    def evaluate(packed: bytes | None) -> Value:
         return function.finish_state(packed, *parameters)
 
     return Scalar(
         f"{function.name}_of_state[{text.removeprefix(', ')}]",
         lambda _: result,
         evaluate,
+        strict=False,
         cost_ns=1000,
         of_states=True,
         doc=f"the value of a state of {function.name}",
