@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from terascope.diagnostic import StreamError as StreamError
     from terascope.functions.base import FunctionMistake as FunctionMistake
     from terascope.functions.base import ValueMistake as ValueMistake
+    from terascope.functions.scratchpads import Kernels as Kernels
+    from terascope.functions.udaf import udaf as udaf
     from terascope.functions.user import aggregate as aggregate
     from terascope.functions.user import scalar as scalar
     from terascope.operate.subscription import Subscription as Subscription
@@ -50,6 +52,8 @@ _NAMES = {
         "StreamError",
     ),
     "terascope.functions.base": ("FunctionMistake", "ValueMistake"),
+    "terascope.functions.scratchpads": ("Kernels",),
+    "terascope.functions.udaf": ("udaf",),
     "terascope.functions.user": ("aggregate", "scalar"),
     "terascope.operate.subscription": ("Subscription", "subscribe"),
     "terascope.results": ("MalformedInput", "Result", "Results", "SessionClosed"),

@@ -60,6 +60,8 @@ class Config(BaseSettings):
         threshold = "100"
         [costs]
         str_extract_regex = 150
+        [strategies]
+        approx_quantile = "gk_heavy"
     """
 
     model_config = SettingsConfigDict(env_prefix="TERASCOPE_", frozen=True, extra="forbid")
@@ -79,6 +81,8 @@ class Config(BaseSettings):
     params: dict[str, str] = {}
     functions: list[Path] = []
     """Python files with user-defined scalars and aggregates."""
+    strategies: dict[str, str] = {}
+    """Aggregate -> the strategy of its states; a query that names one itself decides."""
     host: Literal["compiled_host", "plain_decoder", "capture_filter"] = "compiled_host"
     """The capability profile of the host of the sources: which expressions it can compute."""
     costs: dict[str, float] = {}

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from terascope.machine_code import inlined
 
@@ -42,6 +43,48 @@ def mix(word: Any) -> Any:
 def multiplied(word: Any, shift: np.uint64) -> Any:
     """The upper bits of a multiple of a word: those from `shift` on."""
     return (np.uint64(word) * np.uint64(GOLDEN)) >> shift
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+@inlined
+def word_of(data: NDArray[np.uint8], begin: int, end: int) -> np.int64:
+    """A word for a run of bytes: exact below eight of them, else negative, and a mere hash.
+
+    An IPv4 address, held in five bytes, is the common case.
+    """
+    size = end - begin
+    if size == 5:
+        first = np.uint64(begin)
+        return (
+            np.int64(5 << 56)
+            | np.int64(data[first])
+            | np.int64(data[first + np.uint64(1)]) << 8
+            | np.int64(data[first + np.uint64(2)]) << 16
+            | np.int64(data[first + np.uint64(3)]) << 24
+            | np.int64(data[first + np.uint64(4)]) << 32
+        )
+    word = np.int64(size) << 56
+    if size < 8:
+        for k in range(size):
+            word |= np.int64(data[begin + k]) << (8 * k)
+        return word
+    state = np.uint64(size)
+    at = begin
+    while at < end:
+        part = np.uint64(0)
+        for k in range(min(8, end - at)):
+            part |= np.uint64(data[at + k]) << np.uint64(8 * k)
+        state = mix(state ^ part)
+        at += 8
+    return np.int64(state | np.uint64(1 << 63))
+
+
+@inlined
+def value_hash(word: np.int64) -> np.uint64:
+    """The hash of a value, by the word of it: the same in every process."""
+    return np.uint64(mix(np.uint64(word + 0x632BE5AB)))
 
 
 # ---- in generated kernels ------------------------------------------------------------------------

@@ -42,8 +42,14 @@ def output(dtype: Any, dimensions: int = 1) -> Any:
     return types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
 
 
+def arrays_of(fields: Any, *parts: Any) -> Any:
+    """A NamedTuple of arrays, which a kernel takes as one argument; `parts` are their types."""
+    return types.NamedTuple(parts, fields)
+
+
 INTEGER = types.int64
 WORD = types.uint64
+REAL = types.float64
 BOOLEAN = types.boolean
 
 loaded: list[tuple[str, str, tuple[Any, ...]]] = []

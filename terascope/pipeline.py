@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from terascope.analysis.merging import refused_in_streams
 from terascope.analysis.order import plan_orders
 from terascope.analysis.slopes import Orders
 from terascope.bind.catalog import Catalog
@@ -130,6 +131,14 @@ class Compiled:
         )  # fmt: skip
         return draft.job(), draft.split
 
+    def check_stream(self) -> None:
+        """Raises:
+        QueryError: a query cannot run as a stream.
+        """
+        refused = refused_in_streams(self.plan)
+        if refused:
+            raise QueryError(refused, self.source)
+
     def split(self, live: bool = False) -> SplitPlan:
         """Return the split plan of the set: low parts run next to the sources, high parts above.
         Without sources, every source is taken to be able to run low parts.
@@ -190,7 +199,13 @@ def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
         return Path(source.at(span.start)[0].name).parent
 
     bound = bind_script(
-        script, catalog, bindings.functions, bindings.parameters, folder_of, bindings.query_files
+        script,
+        catalog,
+        bindings.functions,
+        bindings.parameters,
+        folder_of,
+        bindings.query_files,
+        bindings.config.strategies,
     )
     errors = (*mistakes, *bound.errors)
     if errors or bound.plan is None:

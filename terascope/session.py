@@ -505,6 +505,7 @@ class QuerySet:
         """
         from terascope.running import open_running
 
+        self.compiled.check_stream()
         return open_running(
             lambda: self._session.stream_spark,
             self.compiled.with_settings(**settings),

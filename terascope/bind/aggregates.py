@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from terascope.bind.coerce import narrowed
 from terascope.bind.context import BindContext
+from terascope.bind.strategies import strategy_of
 from terascope.diagnostic import Span, mistake
-from terascope.functions.base import AggregateFunction, TypeMistake, ValueMistake
+from terascope.functions.base import AggregateFunction, TypeMistake, Value, ValueMistake
 from terascope.plan.expr import AggCall, Cast, Col, Expr, Lit, Param, is_constant
 from terascope.plan.show import show_agg
 from terascope.syntax import ast
 from terascope.types import Type
+from terascope.units import plural
 
 if TYPE_CHECKING:
     from terascope.bind.expressions import ExprBinder
@@ -46,7 +48,7 @@ def bind_aggregate(
     context: BindContext, into: Aggregates | None, outer: ExprBinder, node: ast.CallExpr
 ) -> Expr:
     """Bind a call of a known aggregate."""
-    function = context.functions.aggregate(node.name)
+    function = context.aggregate(node.name)
     assert function is not None
     if into is None:
         message = f"aggregate '{node.name}' cannot stand {outer.clause}"
@@ -59,14 +61,11 @@ def bind_aggregate(
         if not function.takes_star or node.distinct:
             raise mistake("wrong-arguments", f"'{node.name}' needs an argument, not *", node.span)
         return into.add(AggCall(function, (), function.type_rule(())))
+    strategy = strategy_of(context, function, node)
     bound = outer.within_aggregate().exprs(node.args)
-    wanted = function.arity + function.state_parameters + function.finish_parameters
-    if len(bound) != wanted:
-        arguments = f"{wanted} argument{'' if wanted == 1 else 's'}"
-        message = f"'{node.name}' takes {arguments}, not {len(bound)}"
-        raise mistake("wrong-arguments", message, node.span)
-    constants = tuple(constant_parameter(given, node.span) for given in bound[function.arity :])
-    args = bound[: function.arity]
+    args, state, finish = arranged(function, bound, node)
+    given = (*state, *strategy, *finish)
+    constants = tuple(constant_parameter(each, node.span) for each in given)
     if function.counts_true:  # a condition is 1 or 0
         args = tuple(Cast(a, Type.UINT) if a.type is Type.BOOL else a for a in args)
     with typed_at(node.span):
@@ -77,6 +76,45 @@ def bind_aggregate(
         check_parameters(function, constants)
     order = into.order if function.ordered else ()
     return into.add(AggCall(function, args, type, constants, node.distinct, order))
+
+
+def arranged(
+    function: AggregateFunction, given: tuple[Expr, ...], node: ast.CallExpr
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+    """The arguments of a call, the constants for zero() and those for finish(), all of them: what
+    the call leaves out is filled in, parameters of zero() first, then arguments.
+    """
+    chooses = bool(function.strategies)
+    parameters = function.state_parameters - chooses
+    defaults = function.default_parameters[: -1 if chooses else None]
+    optional = function.optional_arguments
+    most = function.arity + parameters + function.finish_parameters
+    least = most - len(defaults) - len(optional)
+    if not least <= len(given) <= most:
+        counts = f"{least} to {most} arguments" if least < most else plural(most, "argument")
+        message = f"'{node.name}' takes {counts}, not {len(given)}"
+        raise mistake("wrong-arguments", message, node.span)
+    left_out = most - len(given)
+    unset = min(left_out, len(defaults))
+    absent = left_out - unset
+    filled = map(constant, optional[len(optional) - absent :])
+    args, rest = given[: function.arity - absent], given[function.arity - absent :]
+    written = parameters - unset
+    state = (*rest[:written], *map(constant, defaults[len(defaults) - unset :]))
+    return (*args, *filled), state, rest[written:]
+
+
+def constant(value: Value) -> Lit:
+    """A constant of the type that a literal of the language would have."""
+    match value:
+        case bool():
+            return Lit(value, Type.BOOL)
+        case int():
+            return Lit(value, Type.UINT if value >= 0 else Type.INT)
+        case float():
+            return Lit(value, Type.FLOAT)
+        case _:
+            return Lit(value, Type.STRING)
 
 
 def check_parameters(function: AggregateFunction, constants: tuple[Lit | Param, ...]) -> None:

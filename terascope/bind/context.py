@@ -13,6 +13,7 @@ from terascope.analysis.order import column_orders
 from terascope.analysis.slopes import Orders
 from terascope.bind.catalog import Catalog
 from terascope.diagnostic import Diagnostic, Mistake, Span, mistake
+from terascope.functions.base import AggregateFunction
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Param
 from terascope.plan.rel import Field, Rel
@@ -45,6 +46,16 @@ class BindContext:
     udafs: dict[str, ast.UdafDeclaration] = field(default_factory=dict)
     extractors: dict[str, ast.ExtractorDeclaration] = field(default_factory=dict)
     """UDAF and EXTR declarations, by name in lower case."""
+    declared: dict[str, AggregateFunction] = field(default_factory=dict)
+    """Aggregates that UDAF declarations make of a sub- and a super-aggregate, in the same way."""
+    settings: dict[AggregateFunction, str] = field(default_factory=dict)
+    """The strategies that the settings force."""
+    strategies: dict[AggregateFunction, str] = field(default_factory=dict)
+    """Those that hold for the query being bound."""
+
+    def aggregate(self, name: str) -> AggregateFunction | None:
+        """A declared or a registered aggregate."""
+        return self.declared.get(name.lower()) or self.functions.aggregate(name)
 
     def add_stream(self, name: str, rel: Rel) -> None:
         self.streams[name], self.stream_orders[name] = rel.fields, self.orders(rel)

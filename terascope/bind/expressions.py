@@ -23,6 +23,7 @@ from terascope.bind.coerce import (
     wide_literal,
 )
 from terascope.bind.context import BindContext
+from terascope.bind.extractors import bind_declared, bind_extractor
 from terascope.bind.scope import Scope, with_common_values
 from terascope.diagnostic import Mistake, Span, each, mistake
 from terascope.functions.base import Scalar, Value, ValueMistake
@@ -275,16 +276,19 @@ class ExprBinder:
                 "which is parsed but not executed yet"
             )
             raise mistake("not-executable", message, node.span)
-        extractor = self.context.extractors.get(node.name.lower())
+        declared = self.context.extractors.get(node.name.lower())
+        if declared is not None:
+            return bind_declared(self, declared, node)
+        extractor = functions.extractor(node.name)
         if extractor is not None:
-            return self.bind_extractor(extractor, node)
+            return bind_extractor(self, extractor, node)
         scalar = functions.scalar(node.name)
         if scalar is not None and not node.star and not node.distinct:
             return with_common_values(self.bind_scalar(scalar, node), self.scope.equated)
         target = functions.cast(node.name)
         if target is not None:
             return self.bind_cast_call(node, target)
-        if functions.aggregate(node.name) is not None:
+        if self.context.aggregate(node.name) is not None:
             return bind_aggregate(self.context, self.aggregates, self, node)
         reason = functions.deferred(node.name)
         if reason is not None:
@@ -301,14 +305,19 @@ class ExprBinder:
         raise Mistake
 
     def bind_scalar(self, scalar: Scalar, node: ast.CallExpr) -> Expr:
-        args = self.exprs(node.args)
-        with typed_at(node.span):
+        if node.strategy:
+            message = f"'{node.name}' is no aggregate, so it has no strategies"
+            raise mistake("unknown-strategy", message, node.span)
+        return self.applied_scalar(scalar, self.exprs(node.args), node.span)
+
+    def applied_scalar(self, scalar: Scalar, args: tuple[Expr, ...], span: Span) -> Expr:
+        with typed_at(span):
             args = computable(scalar, args)
             type = scalar.type_rule(tuple(a.type for a in args))
             if scalar.unified_from is not None:
                 fixed, free = args[: scalar.unified_from], args[scalar.unified_from :]
                 args = (*fixed, *(to_type(a, type) for a in free))
-            args = self.with_file(scalar, args, node.span)
+            args = self.with_file(scalar, args, span)
             if scalar.check_constants is not None:
                 scalar.check_constants([a.value if isinstance(a, Lit) else None for a in args])
         return Call(scalar, args, type)
@@ -335,19 +344,6 @@ class ExprBinder:
                 "wrong-arguments", f"'{node.name}' converts one value, such as UINT(x)", node.span
             )
         return self.bind_cast(node.args[0], type.label, node.span)
-
-    def bind_extractor(self, extractor: ast.ExtractorDeclaration, node: ast.CallExpr) -> Expr:
-        """`percentile(len, 95)` means `percentile_fcn(approx_quantile(len), 95)` (paper 1, 3.2)."""
-        taken = len(extractor.aggregate_parameters)
-        wanted = taken + len(extractor.extra_parameters)
-        if len(node.args) != wanted:
-            message = f"'{node.name}' is declared with {wanted} arguments, not {len(node.args)}"
-            raise mistake("wrong-arguments", message, node.span)
-        inner = ast.CallExpr(extractor.aggregate, node.args[:taken], span=node.span)
-        if self.context.functions.deferred(extractor.aggregate) is not None:
-            return self.bind_call(inner)
-        outer = ast.CallExpr(extractor.function, (inner, *node.args[taken:]), span=node.span)
-        return self.bind_call(outer)
 
 
 def check_range(cast: Expr, span: Span) -> None:

@@ -16,9 +16,11 @@ from terascope.bind.catalog import Catalog
 from terascope.bind.context import BindContext
 from terascope.bind.protocols import UNPACKING, declared_type
 from terascope.bind.query import QueryBinder, streams_read
+from terascope.bind.strategies import checked_strategies, read_strategies
+from terascope.bind.udafs import bind_declarations
 from terascope.diagnostic import NOWHERE, Diagnostic, Span
 from terascope.files import name_problem
-from terascope.functions.base import Value
+from terascope.functions.base import AggregateFunction, Value
 from terascope.functions.casts import cast_value
 from terascope.functions.registry import Functions
 from terascope.plan.expr import Lit, Param
@@ -35,7 +37,7 @@ MOST_SHOWN = 40
 HONOURED = frozenset(
     {
         "query_name", "visibility", "comment", "empty", "outer_fill", "filename",
-        "refresh_interval", "liveness_timeout",
+        "refresh_interval", "liveness_timeout", "strategy",
     }
 )  # fmt: skip
 NOT_YET = frozenset(
@@ -72,13 +74,19 @@ def bind_script(
     parameters: Mapping[str, str] | None = None,
     folder_of: Callable[[Span], Path] = lambda _: Path(),
     folders: tuple[Path, ...] | None = None,
+    strategies: Mapping[str, str] | None = None,
 ) -> BoundScript:
-    """Bind every statement. Mistakes are returned, not raised."""
+    """Bind every statement. Mistakes are returned, not raised. `strategies`: those of the settings,
+    by the names of aggregates.
+    """
     context = BindContext(catalog, functions, {}, folder_of, folders)
+    context.settings, wrong = checked_strategies(functions, strategies or {}, NOWHERE)
+    context.diagnostics += wrong
     context.failed |= script.unread
     values = bind_parameters(context, script, parameters or {})
     for statement in script.statements:
         declare(context, statement)
+    bind_declarations(context)
     queries = named_queries(context, script)
     streams: list[Stream] = []
     for name in computable_order(context, queries):
@@ -177,6 +185,7 @@ def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -
     """The streams a statement makes: the tables of its WITH, then its own."""
     define = {p.key.lower(): p for p in statement.define}
     constants = read_define(context, define, statement.query)
+    context.strategies = context.settings | forced_strategies(context, define.get("strategy"))
     said = {key: p.value for key, p in define.items()}
     emit_empty = said.get("empty", "omit").lower() == "emit"
     outer_fill = said.get("outer_fill", "null").lower()
@@ -190,6 +199,17 @@ def bind_query(context: BindContext, name: str, statement: ast.QueryStatement) -
     text, comment = print_query(statement.query), said.get("comment", "")
     liveness = bind_liveness(context, define.get("liveness_timeout"))
     return [*binder.streams, Stream(name, rel, visible, text, comment, liveness)]
+
+
+def forced_strategies(
+    context: BindContext, told: ast.Property | None
+) -> dict[AggregateFunction, str]:
+    """The strategies of a DEFINE block."""
+    if told is None:
+        return {}
+    found, wrong = read_strategies(context.functions, told.value, told.span)
+    context.diagnostics += wrong
+    return found
 
 
 def bind_liveness(context: BindContext, told: ast.Property | None) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from terascope.analysis.bounded import closing_key
+from terascope.analysis.merging import needs_merge, without_merge
 from terascope.analysis.order import knows_place
 from terascope.analysis.slopes import expression_slope
 from terascope.bind.aggregates import Aggregates
@@ -100,8 +101,10 @@ class SelectBinder:
         functions = self.context.functions
         if call.name.lower() in self.context.extractors or call.star or call.distinct:
             return True
+        if functions.extractor(call.name) is not None:
+            return True
         return functions.scalar(call.name) is None and (
-            functions.aggregate(call.name) is not None
+            self.context.aggregate(call.name) is not None
             or functions.deferred(call.name) is not None
             or call.name.lower() in self.context.udafs
         )
@@ -246,6 +249,11 @@ class SelectBinder:
     ) -> Rel:
         select, context = self.select, self.context
         span = select.group_by.span if select.group_by else select.span
+        if self.clause.windowed or select.closing_when is not None:
+            for call in without_merge(aggregates.named):
+                word = "windows" if self.clause.windowed else "the epochs of CLOSING_WHEN"
+                reason = f"{word} are merged of parts"
+                raise Mistake(needs_merge(call, reason, span))
         if select.closing_when is not None:
             if closing is None:
                 raise Mistake

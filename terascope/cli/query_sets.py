@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import typer
 from rich.text import Text
@@ -17,26 +17,40 @@ from terascope.cli.traffic import count_of
 from terascope.diagnostic import QueryError
 from terascope.units import plural
 
+if TYPE_CHECKING:
+    from terascope.session import Session
+
 Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
 STAGES: Final = "ast|plan|optimized|split|job|stream"
 
 
-def check(binding: Binding, files: list[Path] = FILES) -> None:
+def check(
+    binding: Binding,
+    files: list[Path] | None = argument(
+        "The query set, in one file or several; - is stdin.", "FILE.gsql...", None
+    ),
+) -> None:
     """Look for mistakes in a query set, and list its queries with their columns.
 
     Needs neither Spark nor a source. With --source, that the sources are there and have the columns
-    is checked, too.
+    is checked, too. With --functions and without a query set, the laws of the aggregates in these
+    files are tried on random values: merged in any order they must give what the whole gives.
 
     Examples:
         terascope check flows.gsql
+        terascope check --functions my_functions.py
         terascope check flows.gsql --source eth0=pcap:trace.pcap --param threshold=100
         cat flows.gsql | terascope check -
     """
     from terascope.display import stdout_console
     from terascope.explain import picture
 
-    queries = loaded(binding.session(), files)
+    session = binding.session()
+    if not files:
+        check_functions(session)
+        return
+    queries = loaded(session, files)
     queries.check()
     boxes = [b for b in picture(queries.compiled, "plan").boxes if b.kind == "stream"]
     visible = sum("internal" not in box.marks for box in boxes)
@@ -49,6 +63,23 @@ def check(binding: Binding, files: list[Path] = FILES) -> None:
         console.print(
             Text.assemble("  ", (f"{box.name:<{width}}", style), "  ", columns), soft_wrap=True
         )
+
+
+def check_functions(session: Session) -> None:
+    """Try the laws of the session's own aggregates, and print an outcome for each."""
+    from terascope.functions.laws import law_outcomes
+
+    functions = session.bindings.functions
+    own = [each for each in functions.aggregates.values() if each.user_defined]
+    if not own:
+        raise misuse("--functions", "give a query set, or a file with aggregates of your own")
+    found = [outcome for aggregate in own for outcome in law_outcomes(aggregate)]
+    widths = [max(len(getattr(o, key)) for o in found) for key in ("function", "law", "verdict")]
+    for o in found:
+        columns = zip((o.function, o.law, o.verdict), widths, strict=True)
+        typer.echo("  ".join([*(f"{text:<{width}}" for text, width in columns), o.detail]).rstrip())
+    if any(o.verdict == "failed" for o in found):
+        raise typer.Exit(1)
 
 
 def fmt(

@@ -55,6 +55,7 @@ from terascope.kernels.merge.payload import (
     unpack,
     unpack_tuples,
 )
+from terascope.kernels.merge.states import RowStates
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.types import Type
@@ -63,6 +64,9 @@ BLOCK_ROWS: Final = 1 << 16
 SPILL_PARTS: Final = 16
 FEW_ROWS: Final = 1 << 11
 """Fewer rows are not worth a file, however small the memory."""
+
+FEW_STATES: Final = 1 << 6
+"""The same for rows with states, which may be some kilobytes each."""
 
 DEEPEST: Final = 8
 """The deepest level of spilling; each level has sixteen times as many files."""
@@ -93,7 +97,8 @@ class Merger:
         return self._spill.bytes if self._spill else 0
 
     def _start(self) -> None:
-        self._table = MergeTable(self.shape)
+        self._states = RowStates.of(self.shape)
+        self._table = MergeTable(self.shape, self._states)
         self._dictionaries = [dictionary_for(type) for type in self.key_types]
         self._epochs = dictionary_for(Type.LLONG)
         self._empty_bytes = self._dictionary_bytes()
@@ -111,18 +116,18 @@ class Merger:
         unpacked = unpack(payload)
         if not self._has_room(self._table.memory_bytes, unpacked):
             self._to_disk()
-        keys = self._encoded(unpacked)
+        keys, slots = self._encoded(unpacked), self._numbered(unpacked, 0)
         for start in range(0, unpacked.rows, STRIP):
             count = min(STRIP, unpacked.rows - start)
-            self._fill_strip(unpacked, keys, start, start + count)
+            self._fill_strip(unpacked, keys, slots, start, start + count)
             at = self._table.take_in(self._strip, count, 0)
             while at < count:
                 if self._has_room(self._table.next_bytes):
                     self._table.grow()
                 else:
                     self._to_disk()
-                    keys = self._encoded(unpacked)
-                    self._fill_strip(unpacked, keys, start, start + count)
+                    keys, slots = self._encoded(unpacked), self._numbered(unpacked, start + at)
+                    self._fill_strip(unpacked, keys, slots, start, start + count)
                 at = self._table.take_in(self._strip, count, at)
         if not self._has_room(self._table.memory_bytes):
             self._to_disk()
@@ -136,18 +141,38 @@ class Merger:
         epochs = runs_of(unpacked, self._epochs.encode(unpacked.epochs))
         return [*keys, (epochs, np.arange(len(self._epochs), dtype=np.int32))]
 
+    def _numbered(self, unpacked: Unpacked, since: int) -> list[Ints]:
+        """The words of each slot; the states of the rows from `since` on are stored."""
+        words: list[Ints] = []
+        stores = iter(() if self._states is None else self._states.stores)
+        for j, slot in enumerate(unpacked.slots):
+            if isinstance(slot, np.ndarray):
+                words.append(slot)
+                continue
+            seen = unpacked.state >> np.int64(j + 1) & 1 != 0
+            seen[:since] = False
+            numbers = np.zeros(unpacked.rows, np.int64)
+            numbers[seen] = next(stores).add(slot.filter(pa.array(seen)))
+            words.append(numbers)
+        return words
+
     def _fill_strip(
-        self, unpacked: Unpacked, keys: Sequence[tuple[Codes, Codes]], start: int, end: int
+        self,
+        unpacked: Unpacked,
+        keys: Sequence[tuple[Codes, Codes]],
+        slots: Sequence[Ints],
+        start: int,
+        end: int,
     ) -> None:
         wide, strip = self._wide, self._strip[: end - start]
         strip[:, 0] = unpacked.state[start:end]
         for k, (indices, meaning) in enumerate(keys):
             put_code(strip, 1 + k // 2, k % 2 == 0, indices[start:end], meaning)
-        for j, words in enumerate(unpacked.slots):  # high words stand right after the slots
+        for j, words in enumerate(slots):  # high words stand right after the slots
             strip[:, wide.slot(j)] = words[start:end]
-        if len(unpacked.slots) == len(self.shape.slots):
+        if len(slots) == len(self.shape.slots):
             for high, slot in enumerate(self.shape.sums, len(self.shape.slots)):
-                strip[:, wide.slot(high)] = unpacked.slots[slot][start:end] >> 63
+                strip[:, wide.slot(high)] = slots[slot][start:end] >> 63
 
     def _has_room(self, table_bytes: int, coming: Unpacked | None = None) -> bool:
         """Whether a table of this size fits beside the dictionaries, as they are or with the next
@@ -155,8 +180,10 @@ class Merger:
         that are sorted to be packed.
         """
         known = self._dictionary_bytes() if coming is None else self._bytes_with(coming)
-        small = len(self._table) <= FEW_ROWS or self.level >= DEEPEST
-        return small or 3 * (table_bytes + known - self._empty_bytes) <= self.memory_bytes
+        states = 0 if self._states is None else self._states.memory_bytes
+        few = FEW_ROWS if self._states is None else FEW_STATES
+        small = len(self._table) <= few or self.level >= DEEPEST
+        return small or 3 * (table_bytes + known + states - self._empty_bytes) <= self.memory_bytes
 
     def _bytes_with(self, coming: Unpacked) -> int:
         new = [len(values) for _, values in coming.keys] + [len(coming.epochs)]
@@ -217,7 +244,7 @@ class Merger:
         rows, wide, odd = self._table.rows, self._wide, shape.keys % 2 == 1
         order, edges, epochs = self._by_epoch()
         used = np.diff(edges) > 0
-        runs = Block(epochs[used], edges[1:][used], order.reshape(-1, 1))
+        runs = Block(epochs[used], edges[1:][used], order.reshape(-1, 1), self._states)
         for start in range(0, len(order), BLOCK_ROWS):
             some = order[start : start + BLOCK_ROWS]
             if shape == self.shape:

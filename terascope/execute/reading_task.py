@@ -19,6 +19,7 @@ from terascope.execute.delivery import Delivery
 from terascope.execute.grouping.pending_groups import own
 from terascope.execute.reports import Meter, Outgoing, reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
+from terascope.functions.overflow import states_of
 from terascope.kernels.columns.arrays import Ints
 from terascope.kernels.merge.groups import NO_EPOCH
 from terascope.kernels.merge.payload import pack
@@ -45,6 +46,12 @@ class NativeRead:
     destinations: int
     joins: tuple[TaskJoin, ...] = ()
     """The joins of its streams."""
+
+    @property
+    def users(self) -> dict[str, str]:
+        """By low-level stream: the query that reads it, for messages."""
+        streams = self.targets.values()
+        return {one.name: one.user or one.name.removesuffix("_low") for one in streams}
 
 
 @dataclass(frozen=True)
@@ -83,10 +90,11 @@ def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
     delivery = Delivery(reading.targets, reading.sink, home, reading.joins, mine, meter=meter)
     partials = Partials(reading, meter)
-    for ready in task.run(bundle.splits, read.clocks):
-        yield from taken(ready, reading, delivery, partials)
-    yield from partials.close()
-    yield from delivery.close()
+    with states_of("", reading.users):
+        for ready in task.run(bundle.splits, read.clocks):
+            yield from taken(ready, reading, delivery, partials)
+        yield from partials.close()
+        yield from delivery.close()
     yield Outgoing(-1, home, "report", None, reports_to_json(task.reports))
     yield Outgoing(-1, home, "counters", None, json.dumps(task.report(read.name)))
 
@@ -128,7 +136,7 @@ class Partials:
             waiting = self._pending.setdefault(stream, [])
         block = replace(groups.block, rows=own(groups.block.rows))
         waiting.append(replace(groups, block=block))
-        self._bytes += block.rows.nbytes
+        self._bytes += block.bytes
         self._rows[stream] += len(block.rows)
         if self._rows[stream] >= PARTIAL_ROWS * self._reading.destinations:
             yield from self._send(stream)
@@ -145,7 +153,7 @@ class Partials:
     def _packed(self, stream: int) -> Iterator[Outgoing]:
         waiting = self._pending.pop(stream)
         self._rows[stream] = 0
-        self._bytes -= sum(g.block.rows.nbytes for g in waiting)
+        self._bytes -= sum(g.block.bytes for g in waiting)
         target, several = self._reading.targets[stream], self._reading.destinations
         assert target.groups is not None
         blocks, shape = [g.block for g in waiting], target.groups.shape

@@ -65,6 +65,10 @@ class SpillFile:
         self._file, self.size = None, 0
 
 
+def temporary_file() -> SpillFile:
+    return SpillFile(Path(tempfile.gettempdir()))
+
+
 class Spill:
     """Payloads by partition, a file for each partition that has some."""
 
@@ -146,7 +150,7 @@ class SpilledGroups:
         self._once = once
         self.written_bytes = 0
         """All bytes that were written."""
-        self._file = SpillFile(Path(tempfile.gettempdir()))
+        self._file = temporary_file()
         self._lots: list[SpilledBlock] = []
 
     def __bool__(self) -> bool:
@@ -250,6 +254,19 @@ class SpilledGroups:
         row_bytes = self._shape.row_bytes
         data = self._file.read(lot.offset + begin * row_bytes, (end - begin) * row_bytes)
         return data.view(np.int64).reshape(-1, self._shape.stride)
+
+
+def arranged(block: Block, shape: Shape) -> Rows:
+    """The rows of a block in the order in which they are written."""
+    if not bool((block.counts >= LONG_RUN).any()):
+        return block.rows
+    rows = block.rows.copy()
+    for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
+        end = int(block.ends[run])
+        start = end - int(block.counts[run])
+        order, _ = apart(block.rows[start:end], shape, PARTS, ON_DISK)
+        rows[start:end] = rows_at(block.rows[start:end], order)
+    return rows
 
 
 def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Rows]]:

@@ -33,7 +33,7 @@ from terascope.explain.from_plan import (
 from terascope.explain.model import Box, Facts, Picture, PictureNode
 from terascope.local.choice import choose_engine
 from terascope.physical.job import Job, SourceRead
-from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
+from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery, Slot
 from terascope.physical.operators import Measures
 from terascope.physical.planner import plan_job
 from terascope.physical.rules.low_planner import scanned
@@ -202,6 +202,9 @@ def query_facts(query: LowQuery) -> list[tuple[str, str]]:
         limit = f"{table.groups:,} groups" if bounded else readable_bytes(table.max_bytes)
         kind = table.kind.replace("_", " ")
         facts.append(("table", f"{kind}, {table.flush} flush, at most {limit}"))
+        facts += [
+            ("state", state_fact(slot)) for slot in query.slots if slot.kind.state is not None
+        ]
         if query.parent is not None:
             facts.append(("made of", query.parent))
         if query.epoch is not None:
@@ -209,6 +212,14 @@ def query_facts(query: LowQuery) -> list[tuple[str, str]]:
             many = ", a key of the table: epochs are short" if query.epoch_in_key else ""
             facts.append(("epoch", name + many))
     return facts
+
+
+def state_fact(slot: Slot) -> str:
+    """The strategy of a state, and the reason for it."""
+    kind = slot.kind.state
+    assert kind is not None
+    told = [kind.strategy or kind.name, *([kind.why] if kind.why else [])]
+    return f"{slot.name}: {', '.join(told)}"
 
 
 def column_list(read: SourceRead) -> str:

@@ -361,8 +361,10 @@ def call(name: str, args: tuple[Expr, ...], scope: Scope) -> ast.Expr:
 
 
 def aggregate(agg: AggCall, scope: Scope) -> ast.Expr:
-    args = tuple(written(a, scope) for a in (*agg.args, *agg.parameters))
-    return ast.CallExpr(agg.function.name, args, star=not args, distinct=agg.distinct)
+    args = tuple(written(a, scope) for a in (*agg.args, *agg.written_parameters))
+    return ast.CallExpr(
+        agg.function.name, args, star=not args, distinct=agg.distinct, strategy=agg.strategy
+    )
 
 
 def literal(value: Value, type: Type) -> ast.Expr:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -23,6 +23,7 @@ from terascope.types import Type
 if TYPE_CHECKING:
     from terascope.functions.slots import SlotKind
     from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
+    from terascope.sketches.base import StateKind
 
 Value: TypeAlias = Any
 """A value in held form (terascope.types), None for NULL."""
@@ -39,6 +40,18 @@ class TypeMistake(Exception):
 
 class ValueMistake(Exception):
     """A value no answer exists for, such as an integer overflow: the run stops, saying so."""
+
+
+class StateMistake(ValueMistake):
+    """A state of an aggregate that cannot be made, merged or read."""
+
+    def __init__(self, what: str, query: str = "") -> None:
+        super().__init__(f"query {query}: {what}" if query else what)
+        self.what = what
+        self.query = query
+
+    def __reduce__(self) -> tuple[type[StateMistake], tuple[str, str]]:
+        return StateMistake, (self.what, self.query)
 
 
 class FunctionMistake(Exception):
@@ -125,6 +138,9 @@ class Scalar:
     """The meaning of the function to analyses, rules and engines; None when they need none."""
     spark: SparkScalar | None = field(default=None, compare=False, repr=False)
     """Its Column in Spark. Functions with a role need none, others without run in Python."""
+    of_states: bool = field(default=False, compare=False)
+    """Takes packed states of aggregates (terascope.sketches): it is computed of finished rows, a
+    value at a time."""
     doc: str = field(default="", compare=False, repr=False)
 
     def __call__(self, *args: Value) -> Value:
@@ -149,7 +165,8 @@ class AggregateFunction(ABC):
     A call `f(x, y, 95)` has `arity` argument expressions, then constants: first `state_parameters`
     of them, given to zero(), then `finish_parameters`, given to finish(). Both raise ValueMistake
     for a constant they cannot take, on an empty state too, so that finish(zero(..), ..) checks a
-    call before any tuple.
+    call before any tuple. A call may leave out what has a default: parameters of zero() first, then
+    arguments. It never writes a strategy among the constants.
     """
 
     name: ClassVar[str]
@@ -190,6 +207,20 @@ class AggregateFunction(ABC):
     """Other aggregates split into it; no query can name it."""
     state_classes: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that a state is made of, besides plain values (terascope.functions.states)."""
+    optional_arguments: ClassVar[tuple[Value, ...]] = ()
+    """Constants that stand for the last arguments, where a call leaves them out."""
+    default_parameters: ClassVar[tuple[Value, ...]] = ()
+    """Constants that stand for the last parameters of zero(), where a call leaves them out."""
+    strategies: ClassVar[Mapping[str, str]] = {}
+    """The ways to keep its states, each with a line about it. The last parameter of zero() is then
+    the name of one: a query writes it as WITH strategy '...', and it is empty where the optimiser
+    chooses."""
+    mergeable: ClassVar[bool] = True
+    """States can be merged. Only a user's aggregate may come without a merge."""
+    scratchpad: ClassVar[int] = 0
+    """The most bytes of a packed state next to the source (paper 1, 3.2); 0: not limited."""
+    error_bound: ClassVar[str] = ""
+    """By how much a value may differ from the exact one, in a sentence; empty: it is exact."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
     doc: ClassVar[str] = ""
@@ -222,6 +253,19 @@ class AggregateFunction(ABC):
         """
         return None
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        """The columns that keep a call with such arguments and state parameters where it does not
+        fit slots (terascope.sketches); None: it is not kept in parts. Of an order-dependent
+        aggregate the columns take the places of tuples in the stream as further arguments.
+        """
+        return None
+
+    def finish_state(self, packed: bytes, *parameters: Value) -> Value:
+        """The value of a packed state, with the finish parameters; the state itself if the call
+        means that.
+        """
+        return packed
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.
         Spark then folds the values of a group by the methods above.
@@ -250,6 +294,27 @@ class AggregateFunction(ABC):
 
     def __repr__(self) -> str:
         return f"<aggregate {self.name}>"
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A name for a scalar of an aggregate, so that several of them keep one state (paper 1, 3.2).
+
+    `approx_percentile(x, 95, 0.01)` is `percentile_of(approx_quantile(x, 0.01), 95)`: the first
+    `arguments` of the call belong to the aggregate, the next `extras` follow the state in the call
+    of the scalar, and the rest are parameters of the aggregate.
+    """
+
+    function: str
+    """The scalar that takes the state."""
+    aggregate: str
+    arguments: int = 1
+    extras: int = 0
+    constants: tuple[Value, ...] = ()
+    """Constants that follow the state in every call of the scalar, such as 50 for a median."""
+    keeps_type: bool = False
+    """The value is one of the first argument's values, and has its type if that is an integer."""
+    doc: str = ""
 
 
 # ---- how an aggregate splits (dissertation 3.4.1; paper 1, 3.2) ----------------------------------

@@ -6,10 +6,10 @@ engine that meets the overflow knows them. Out: an `Overflow`, whose message als
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from terascope.functions.base import ValueMistake
+from terascope.functions.base import StateMistake, ValueMistake
 
 SUM = "SUM"
 
@@ -45,13 +45,15 @@ def float_sum(text: str) -> str:
 
 @contextmanager
 def overflow_of(query: str) -> Iterator[None]:
-    """An overflow inside is one of this query, unless it is known to be another's."""
+    """An overflow inside, or a state that cannot be made, is one of this query, unless it is known
+    to be another's.
+    """
     try:
         yield
-    except Overflow as mistake:
+    except (Overflow, StateMistake) as mistake:
         if mistake.query:
             raise
-        raise Overflow(mistake.what, query) from None
+        raise type(mistake)(mistake.what, query) from None
 
 
 @contextmanager
@@ -61,3 +63,15 @@ def overflow_in(what: str) -> Iterator[None]:
         yield
     except Overflow as mistake:
         raise Overflow(what, mistake.query) from None
+
+
+@contextmanager
+def states_of(name: str, users: Mapping[str, str] | None = None) -> Iterator[None]:
+    """A state inside that cannot be made is one of this stream. `users`: the query to name instead
+    of a stream.
+    """
+    try:
+        yield
+    except StateMistake as mistake:
+        query = mistake.query or name
+        raise StateMistake(mistake.what, (users or {}).get(query, query)) from mistake

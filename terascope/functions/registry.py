@@ -1,42 +1,32 @@
 """Every function a query can name.
 
-In: the operators, the built-in scalars and aggregates, which are found in the modules of their
-folders, and those of users. Out: `Functions`, looked up by name without regard to case. Names that
-are known but cannot run yet have a reason instead of a meaning.
+In: the operators, the built-in scalars, aggregates and extractors, which are found in the modules
+of their folders, and those of users. Out: `Functions`, looked up by name without regard to case.
+Names that are known but cannot run yet have a reason instead of a meaning.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Final
 
 from terascope.functions import aggregates, scalars
-from terascope.functions.base import AggregateFunction, FunctionMistake, Scalar
+from terascope.functions.base import AggregateFunction, Extractor, FunctionMistake, Scalar
 from terascope.functions.casts import cast_names
 from terascope.functions.operators import operators
 from terascope.types import Type
 
-_APPROXIMATE: Final = (
-    "approximate aggregates come with a later version; "
-    "use percentile(x, p) or COUNT(DISTINCT x), which are exact"
-)
-_HEAVY_HITTERS: Final = (
-    "heavy hitters come with a later version; group by the identifier and use ORDER BY .. LIMIT k, "
-    "which is exact"
-)
 _STATEFUL: Final = "stateful sampling functions come with a later version"
 
 deferred_names: Final[Mapping[str, str]] = {
     name: reason
     for names, reason in (
-        ("approx_quantile approx_median approx_count_distinct", _APPROXIMATE),
-        ("running_approx_count_distinct", _APPROXIMATE),
-        ("heavy_hitters local_count current_bucket", _HEAVY_HITTERS),
+        ("local_count current_bucket", _STATEFUL),
         ("ssample rsample ssthreshold ssdo_clean ssclean_with ssfinal_clean", _STATEFUL),
         ("packet_count gamma do_clean_count init_threshold delay newly_closed", _STATEFUL),
     )
@@ -51,6 +41,7 @@ class Functions:
 
     scalars: Mapping[str, Scalar]
     aggregates: Mapping[str, AggregateFunction]
+    extractors: Mapping[str, Extractor] = field(default_factory=dict)
 
     @classmethod
     def builtin(cls) -> Functions:
@@ -61,6 +52,9 @@ class Functions:
 
     def aggregate(self, name: str) -> AggregateFunction | None:
         return self.aggregates.get(name.lower())
+
+    def extractor(self, name: str) -> Extractor | None:
+        return self.extractors.get(name.lower())
 
     def deferred(self, name: str) -> str | None:
         """Why a known name cannot be used yet; a user's own function of that name can."""
@@ -78,13 +72,13 @@ class Functions:
         all_scalars, all_aggregates = dict(self.scalars), dict(self.aggregates)
         for function in functions:
             key = function.name.lower()
-            if key in all_scalars or key in all_aggregates or key in cast_names:
+            if key in {**all_scalars, **all_aggregates, **self.extractors, **cast_names}:
                 raise FunctionMistake(f"there is a function {key} already; give yours another name")
             if isinstance(function, Scalar):
                 all_scalars[key] = function
             else:
                 all_aggregates[key] = function
-        return Functions(all_scalars, all_aggregates)
+        return replace(self, scalars=all_scalars, aggregates=all_aggregates)
 
     def suggest(self, name: str) -> tuple[str, ...]:
         """Known names that look like this one, the most similar first."""
@@ -93,7 +87,7 @@ class Functions:
 
     def names(self) -> tuple[str, ...]:
         """Every name that can be called, synonyms included; operators are not called by name."""
-        return tuple(sorted({*self.scalars, *self.aggregates} - _UNCALLED))
+        return tuple(sorted({*self.scalars, *self.aggregates, *self.extractors} - _UNCALLED))
 
 
 def _is_aggregate(value: object, module: ModuleType) -> bool:
@@ -103,11 +97,15 @@ def _is_aggregate(value: object, module: ModuleType) -> bool:
     return value.__module__ == module.__name__ and "name" in vars(value) and not value.internal
 
 
+def _modules(package: ModuleType) -> list[ModuleType]:
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    return [import_module(f"{package.__name__}.{name}") for name in names]
+
+
 def _declared(package: ModuleType, kind: type[Scalar] | type[AggregateFunction]) -> dict[str, Any]:
     """The functions that the modules of a folder declare, by their names and synonyms."""
     found: dict[str, Any] = {}
-    for name in sorted(module.name for module in iter_modules(package.__path__)):
-        module = import_module(f"{package.__name__}.{name}")
+    for module in _modules(package):
         held = vars(module)
         aggregates = [one() for one in held.values() if _is_aggregate(one, module)]
         listed = (*held.values(), *held.get("SCALARS", ()), *aggregates)
@@ -118,4 +116,11 @@ def _declared(package: ModuleType, kind: type[Scalar] | type[AggregateFunction])
 
 _SCALARS: Final = _declared(scalars, Scalar)
 _UNCALLED: Final = operators.keys() - _SCALARS.keys()
-_BUILTIN: Final = Functions(operators | _SCALARS, _declared(aggregates, AggregateFunction))
+_EXTRACTORS: Final[dict[str, Extractor]] = {
+    name: found
+    for module in (*_modules(scalars), *_modules(aggregates))
+    for name, found in vars(module).get("EXTRACTORS", {}).items()
+}
+_BUILTIN: Final = Functions(
+    operators | _SCALARS, _declared(aggregates, AggregateFunction), _EXTRACTORS
+)

@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from terascope.sketches.base import StateKind
+
 
 @dataclass(frozen=True)
 class SlotKind:
@@ -43,11 +45,15 @@ class SlotKind:
     is_count: bool = field(default=False, compare=False)
     """A tuple counts as 1, whatever the value of its argument; what has seen nothing is 0."""
     takes_argument: bool = field(default=True, compare=False)
+    state: StateKind | None = field(default=None, compare=False)
+    """For a state that does not fit a word: the columns that keep it. The word is its number."""
 
     @property
     def reads_value(self) -> bool:
-        """Kernels read the values of the argument; a count needs only which of them are NULL."""
-        return not self.is_count
+        """Kernels read the values of the argument; a count needs only which of them are NULL, and
+        of states kernels keep no more than the numbers.
+        """
+        return not self.is_count and self.state is None
 
     @property
     def is_nullable(self) -> bool:
@@ -81,6 +87,8 @@ class SlotKind:
     @property
     def of_partials(self) -> SlotKind:
         """The kind of slot that takes values of this kind."""
+        if self.state is not None:
+            return self if self.state.from_states else state_slot(self.state.merging)
         return SUM_INT if self.is_count else self
 
     def __str__(self) -> str:
@@ -88,7 +96,8 @@ class SlotKind:
 
 
 def written(statements: tuple[str, ...], slot: str, value: str, seen: str) -> list[str]:
-    return [line.format(slot=slot, value=value, seen=seen) for line in statements]
+    column = value.partition("[")[0]
+    return [line.format(slot=slot, value=value, seen=seen, column=column) for line in statements]
 
 
 ADDED: Final = ("{slot} += {value}",)
@@ -102,3 +111,17 @@ RANGE: Final = SlotKind("range", ())
 """The range of the FLOATs whose digits the five slots right behind it add
 (terascope.functions.exact_floats). Partials of different ranges stay apart, so that there is
 nothing to merge; in a table the range is 0."""
+
+NUMBERED: Final = (
+    "if not ({seen}):",
+    "    {slot} = {column}[np.uint64(len({column}) - 1)]",
+    "    {column}[np.uint64(len({column}) - 1)] += 1",
+    "{value} = {slot}",
+)
+"""The update of a slot that numbers its groups: the column has one entry more than there are
+tuples, the next free number. Each tuple gets the number of its group."""
+
+
+def state_slot(kind: StateKind) -> SlotKind:
+    """The slot of a state that does not fit a word."""
+    return SlotKind(f"state[{kind.name}]", NUMBERED, state=kind)

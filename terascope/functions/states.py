@@ -26,7 +26,7 @@ def encode_state(aggregate: AggregateFunction, state: State) -> Any:
     """
     if aggregate.user_defined:
         return b64encode(pickle.dumps(state)).decode()
-    return _plain(state, aggregate.state_classes)
+    return plain_form(state, aggregate.state_classes)
 
 
 def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> State:
@@ -44,7 +44,7 @@ def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> Stat
     try:
         if aggregate.user_defined:
             return pickle.loads(b64decode(held))
-        state = _value(held, aggregate.state_classes)
+        state = value_of(held, aggregate.state_classes)
     except (ValueError, KeyError, IndexError, TypeError) as problem:
         raise ValueMistake(f"the saved state of {aggregate.name} is damaged") from problem
     if not aggregate.is_state(state):
@@ -57,14 +57,14 @@ def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> Stat
 
 def encode_values(values: Iterable[tuple[Value, ...]]) -> Any:
     """Values of tuples, in the same form."""
-    return _plain(list(values), ())
+    return plain_form(list(values), ())
 
 
 def decode_values(held: Any) -> list[tuple[Value, ...]]:
-    return list(_value(held, ()))
+    return list(value_of(held, ()))
 
 
-def _plain(value: Any, classes: Sequence[type]) -> Any:
+def plain_form(value: Any, classes: Sequence[type]) -> Any:
     """A value as JSON has it: an array begins with the tag of what it stands for."""
     if value is None or type(value) in (bool, int, str):
         return value
@@ -73,11 +73,11 @@ def _plain(value: Any, classes: Sequence[type]) -> Any:
     if type(value) is bytes:
         return ["b", b64encode(value).decode()]
     if type(value) is dict:
-        return ["d", *([_plain(k, classes), _plain(v, classes)] for k, v in value.items())]
+        return ["d", *([plain_form(k, classes), plain_form(v, classes)] for k, v in value.items())]
     if type(value) in SEQUENCES:
-        return [SEQUENCES[type(value)], *(_plain(item, classes) for item in value)]
+        return [SEQUENCES[type(value)], *(plain_form(item, classes) for item in value)]
     if is_dataclass(value) and type(value) in classes:
-        held = (_plain(getattr(value, f.name), classes) for f in fields(value))
+        held = (plain_form(getattr(value, f.name), classes) for f in fields(value))
         return ["c", classes.index(type(value)), *held]
     raise TypeError(f"a state cannot have a {type(value).__name__}")
 
@@ -86,7 +86,7 @@ SEQUENCES: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "z"}
 KINDS = {tag: kind for kind, tag in SEQUENCES.items()}
 
 
-def _value(encoded: Any, classes: Sequence[type]) -> Any:
+def value_of(encoded: Any, classes: Sequence[type]) -> Any:
     if not isinstance(encoded, list):
         return encoded
     tag, *rest = encoded
@@ -95,7 +95,7 @@ def _value(encoded: Any, classes: Sequence[type]) -> Any:
     if tag == "b":
         return b64decode(rest[0])
     if tag == "d":
-        return {_value(k, classes): _value(v, classes) for k, v in rest}
+        return {value_of(k, classes): value_of(v, classes) for k, v in rest}
     if tag == "c":
-        return classes[rest[0]](*(_value(item, classes) for item in rest[1:]))
-    return KINDS[tag](_value(item, classes) for item in rest)
+        return classes[rest[0]](*(value_of(item, classes) for item in rest[1:]))
+    return KINDS[tag](value_of(item, classes) for item in rest)

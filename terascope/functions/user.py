@@ -26,6 +26,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -39,6 +40,7 @@ from terascope.functions.base import (
     Value,
     ValueMistake,
 )
+from terascope.functions.object_states import object_state_kind, object_value
 from terascope.functions.signatures import (
     ADDRESS,
     ANYTHING,
@@ -77,17 +79,17 @@ def scalar(
     """
 
     def decorate(function: Callable[..., Value]) -> Scalar:
-        known_as = _checked_name(name or function.__name__)
-        result = _type(known_as, returns)
+        known_as = checked_name(name or function.__name__)
+        result = checked_type(known_as, returns)
         return Scalar(
             known_as.lower(),
-            _rule(known_as, takes, result),
-            _guarded(known_as, function, takes, result),
+            rule_of(known_as, takes, result),
+            guarded(known_as, function, takes, result),
             strict=strict,
             cost_ns=cost_ns,
             partial=partial,
             user_defined=True,
-            doc=doc or _first_line(function.__doc__),
+            doc=doc or first_line(function.__doc__),
         )
 
     return decorate
@@ -114,9 +116,9 @@ def aggregate(
     """
 
     def decorate(class_: type) -> AggregateFunction:
-        known_as = _checked_name(name or class_.__name__)
-        result = _type(known_as, returns)
-        rule = _rule(known_as, takes, result)
+        known_as = checked_name(name or class_.__name__)
+        result = checked_type(known_as, returns)
+        rule = rule_of(known_as, takes, result)
         parts = class_()
         members: dict[str, Any] = {
             "name": known_as.lower(),
@@ -130,16 +132,18 @@ def aggregate(
             "sampling": sampling,
             "cheap": cheap,
             "user_defined": True,
+            "mergeable": any(hasattr(parts, each) for each in ("merge", _PARTS["merge"])),
+            "state_classes": module_classes(class_),
             "example_parameters": tuple(example_parameters),
-            "doc": doc or _first_line(class_.__doc__),
+            "doc": doc or first_line(class_.__doc__),
             "__module__": class_.__module__,
             "type_rule": staticmethod(lambda args: rule(args[: len(takes)])),
             "zero": staticmethod(_part(known_as, parts, "zero")),
             "reduce": staticmethod(_converted(_part(known_as, parts, "reduce"), takes)),
-            "merge": staticmethod(_part(known_as, parts, "merge")),
-            "finish": staticmethod(
-                _guarded(known_as, _part(known_as, parts, "finish"), (), result)
-            ),
+            "merge": staticmethod(_merge(known_as, parts)),
+            "state": object_state_kind,
+            "finish_state": object_value,
+            "finish": staticmethod(guarded(known_as, _part(known_as, parts, "finish"), (), result)),
         }
         if hasattr(parts, "next_epoch"):
             members["next_epoch"] = staticmethod(parts.next_epoch)
@@ -147,6 +151,17 @@ def aggregate(
         return made()
 
     return decorate
+
+
+def module_classes(class_: type) -> tuple[type, ...]:
+    """The dataclasses of the file of an aggregate, of which its states may be made."""
+    module = sys.modules.get(class_.__module__)
+    found = [] if module is None else vars(module).values()
+    return tuple(
+        value
+        for value in found
+        if isinstance(value, type) and is_dataclass(value) and value.__module__ == class_.__module__
+    )
 
 
 def load_functions(path: Path) -> tuple[Scalar | AggregateFunction, ...]:
@@ -174,31 +189,33 @@ def load_functions(path: Path) -> tuple[Scalar | AggregateFunction, ...]:
         if isinstance(value, Scalar | AggregateFunction) and value.user_defined
     }
     if not found:
-        raise FunctionMistake(f"{path} defines no function; put @scalar or @aggregate before one")
+        raise FunctionMistake(
+            f"{path} defines no function; put @scalar, @aggregate or @udaf before one"
+        )
     return tuple(found.values())
 
 
-def _rule(name: str, takes: Sequence[str], result: Type) -> TypeRule:
+def rule_of(name: str, takes: Sequence[str], result: Type) -> TypeRule:
     return signature(name, *(_want(name, word) for word in takes), returns=result)
 
 
 def _want(name: str, word: str) -> Want:
     if word.upper() in _WANTS:
         return _WANTS[word.upper()]
-    type_ = _type(name, word)
+    type_ = checked_type(name, word)
     alike = (INTEGER, NUMBER, ADDRESS, BOOLEAN)
     own = Want(f"a {type_.label}", lambda t: t is type_)
     return next((want for want in alike if want.accepts(type_)), own)
 
 
-def _type(name: str, word: str) -> Type:
+def checked_type(name: str, word: str) -> Type:
     type_ = type_names.get(word.upper())
     if type_ is None:
         raise FunctionMistake(f"function {name}: {word} is not a type; types are INT, FLOAT, ...")
     return type_
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise FunctionMistake(f"'{name}' cannot be the name of a function; use letters and digits")
     return name
@@ -210,6 +227,17 @@ def _part(name: str, parts: object, part: str) -> Callable[..., Any]:
         raise FunctionMistake(f"aggregate {name} has no method {part}")
     function: Callable[..., Any] = found
     return function
+
+
+def _merge(name: str, parts: object) -> Callable[..., Any]:
+    """The method that merges; without one, a function that says so."""
+    if hasattr(parts, "merge") or hasattr(parts, _PARTS["merge"]):
+        return _part(name, parts, "merge")
+
+    def refused(*_: Value) -> Any:
+        raise ValueMistake(f"function {name} has no method merge")
+
+    return refused
 
 
 def _converted(function: Callable[..., Any], takes: Sequence[str]) -> Callable[..., Any]:
@@ -228,13 +256,13 @@ def _converted(function: Callable[..., Any], takes: Sequence[str]) -> Callable[.
     return converted
 
 
-def _guarded(
+def guarded(
     name: str, function: Callable[..., Value], takes: Sequence[str], result: Type
 ) -> Callable[..., Value]:
     """A function whose results are looked at: a wrong one is reported, not passed on."""
     called = _converted(function, takes)
 
-    def guarded(*args: Value) -> Value:
+    def looked_at(*args: Value) -> Value:
         try:
             value = called(*args)
         except (TypeMistake, ValueMistake):
@@ -247,10 +275,10 @@ def _guarded(
             raise ValueMistake(f"function {name} gave {value!r}, which is not {result.value}")
         return value
 
-    return guarded
+    return looked_at
 
 
-def _first_line(doc: str | None) -> str:
+def first_line(doc: str | None) -> str:
     return (doc or "").strip().partition("\n")[0]
 
 

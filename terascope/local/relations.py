@@ -159,7 +159,7 @@ def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
     after: RowPipeline | None = NO_STEPS
     if rel.residual is not None:  # an outer row that fails it has no partner
         inner = rel.kind == "inner"
-        after = planner.kept(after, rel.residual) if inner else None
+        after = planner.kept(after, rel.residual, rel.fields) if inner else None
     if after is None:
         return None
     steps = after.steps

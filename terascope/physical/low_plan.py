@@ -59,6 +59,9 @@ class Slot:
     type: Type
     where: Where | None = None
     """The admission predicate of the slot, where queries with the same keys share a table."""
+    more: tuple[Expr, ...] = ()
+    """The further arguments of a state, such as the weight of a value, or its place in the stream.
+    """
 
     @property
     def kept(self) -> SlotKind:
@@ -66,9 +69,13 @@ class Slot:
         return COUNT_OF if self.kind == COUNT and self.where is not None else self.kind
 
     @property
-    def state(self) -> tuple[SlotKind, Expr | None, Where | None]:
+    def state(self) -> tuple[SlotKind, tuple[Expr, ...], Where | None]:
         """The state that the slot keeps, whatever its name."""
-        return self.kind, self.argument, self.where
+        return self.kind, self.arguments, self.where
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return () if self.argument is None else (self.argument, *self.more)
 
     @property
     def sum_text(self) -> str:
@@ -132,7 +139,7 @@ class LowAggregate:
     @property
     def outputs(self) -> tuple[Expr, ...]:
         """The keys and the arguments of slots, which are computed of every tuple."""
-        arguments = (slot.argument for slot in self.slots if slot.argument is not None)
+        arguments = (expr for slot in self.slots for expr in slot.arguments)
         return (*(expr for _, expr in self.keys), *arguments)
 
     @property
@@ -200,7 +207,7 @@ def slot_of(name: str, agg: AggCall, below: Mapping[str, Expr]) -> Slot:
     args = tuple(substitute(arg, below) for arg in agg.args)
     kind = agg.function.slot(tuple(arg.type for arg in args))
     assert kind is not None
-    return Slot(name, kind, args[0] if args else None, agg.type)
+    return Slot(name, kind, args[0] if args else None, agg.type, more=args[1:])
 
 
 def has_slot(agg: AggCall) -> bool:

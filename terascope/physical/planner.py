@@ -16,6 +16,7 @@ from terascope.physical.draft import JobDraft
 from terascope.physical.job import Job
 from terascope.physical.rules.check_job import check_job
 from terascope.physical.rules.choose_slices import choose_slices
+from terascope.physical.rules.choose_strategies import choose_strategies
 from terascope.physical.rules.finish_in_tasks import finish_in_tasks
 from terascope.physical.rules.grow_trees import grow_trees
 from terascope.physical.rules.host_low_level import host_low_level
@@ -42,6 +43,7 @@ RULES: Final[tuple[JobRule, ...]] = (
     choose_slices,  # windows share slices, by cost (paper 0)
     share_tables,  # aggregations with the same keys have one table
     grow_trees,  # aggregations are made of the groups of others (paper 4)
+    choose_strategies,  # how low and high level share the work of states (paper 1)
     place_high_parts,  # high parts over merged groups and over windows of slices
     keep_shared_streams,  # a stream with several readers is computed once
     order_outputs,  # the order in which rows are emitted

@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from terascope.functions.aggregates.float_sums import float_sum_part
-from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import Value
 from terascope.functions.roles import NullTest
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.kernels.columns.payload_tests import is_payload_text
 from terascope.physical.low_plan import LowAggregate, Slot, has_slot, slot_of
-from terascope.plan.build import call, disjunction, term_expr
+from terascope.physical.regrouped import RegroupedAggregate, state_of
+from terascope.plan.build import call, disjunction
 from terascope.plan.expr import (
     AggCall,
     Call,
@@ -29,6 +28,7 @@ from terascope.plan.expr import (
     columns_of,
     marked_column,
     transform,
+    walk,
 )
 from terascope.plan.rel import (
     Aggregate,
@@ -36,7 +36,6 @@ from terascope.plan.rel import (
     Filter,
     Join,
     Named,
-    NamedAgg,
     Project,
     Rank,
     Read,
@@ -181,20 +180,42 @@ class RowPlanner:
         """
         for rel in reversed(chain):
             match rel:
-                case Filter(predicate=predicate):
-                    below = self.kept(below, predicate)
-                case Project(items=items):
-                    computed = tuple(
-                        (name, simpler_tests(self.bound(expr))) for name, expr in items
-                    )
-                    if below is None or not all(is_computable(expr) for _, expr in computed):
+                case Filter(predicate=predicate, source=source):
+                    below = self.kept(below, predicate, source.fields)
+                case Project(items=items, source=source):
+                    bound = [(name, simpler_tests(self.bound(expr))) for name, expr in items]
+                    below, exprs = self.with_states(below, [e for _, e in bound], source.fields)
+                    if below is None or not all(map(is_computable, exprs)):
                         return None
-                    below = below.extended(Compute(computed))
+                    names = (name for name, _ in bound)
+                    below = below.extended(Compute(tuple(zip(names, exprs, strict=True))))
         return below
 
-    def kept(self, below: RowPipeline | None, predicate: Expr) -> RowPipeline | None:
-        test = simpler_tests(self.bound(predicate))
-        return None if below is None or not is_computable(test) else below.extended(Keep(test))
+    def kept(
+        self, below: RowPipeline | None, predicate: Expr, fields: Sequence[Field]
+    ) -> RowPipeline | None:
+        """A pipeline that keeps the rows for which a predicate is TRUE; `fields`: their columns."""
+        below, (test,) = self.with_states(below, [simpler_tests(self.bound(predicate))], fields)
+        if below is None or not is_computable(test):
+            return None
+        made = below.extended(Keep(test))
+        hoisted = columns_of(test) - {f.name for f in fields}
+        return made.extended(picking(fields)) if hoisted else made
+
+    def with_states(
+        self, below: RowPipeline | None, exprs: Sequence[Expr], fields: Sequence[Field]
+    ) -> tuple[RowPipeline | None, list[Expr]]:
+        """Expressions in which each function of a state is a column, and a pipeline with these
+        columns beside the others.
+        """
+        calls = list(dict.fromkeys(e for expr in exprs for e in walk(expr) if is_of_states(e)))
+        calls = [c for c in calls if not any(c in list(walk(o))[1:] for o in calls)]
+        if below is None or not calls or not all(map(takes_columns, calls)):
+            return below if not calls else None, list(exprs)
+        names = {call: Col(f"#state {i}", call.type) for i, call in enumerate(calls)}
+        values = ((column.name, call) for call, column in names.items())
+        made = below.extended(Compute((*picking(fields).items, *values)))
+        return made, [transform(expr, lambda e: names.get(e, e)) for expr in exprs]
 
     def ranked(self, below: RowPipeline | None, rank: Rank) -> RowPipeline | None:
         """A pipeline that keeps the first few rows of each window."""
@@ -209,22 +230,32 @@ class RowPlanner:
         """A pipeline that aggregates finished rows."""
         if below is None or below.whole is not None:
             return None
-        kept = [one for name, agg in rel.aggs for one in sub_aggregates(name, agg)]
+        bound = [(name, self.with_constants(agg)) for name, agg in rel.aggs]
+        one_row = any(state_of(agg) is not None and not has_slot(agg) for _, agg in bound)
+        parts = [RegroupedAggregate.of(name, agg, one_row) for name, agg in bound]
+        kept = [one for part in parts for one in part.subs]
         if not all(has_slot(agg) for _, agg in kept):
             return None
         keys = tuple((name, self.bound(expr)) for name, expr in rel.keys)
         slots = (slot_of(name, agg, {}) for name, agg in kept)
-        regroup = Regroup(keys, tuple(replace(s, argument=self.argument(s)) for s in slots))
+        regroup = Regroup(keys, tuple(map(self.with_values, slots)))
         if any(unsupported(expr) is not None for expr in regroup.query.outputs):
             return None
         made = replace(below, whole=regroup)
-        if len(kept) == len(rel.aggs):
+        if all(part.is_plain for part in parts):
             return made
         keys_again = tuple((name, Col(name, expr.type)) for name, expr in keys)
-        return made.extended(Compute((*keys_again, *(finished_sum(n, a) for n, a in rel.aggs))))
+        return made.extended(Compute((*keys_again, *(part.finished for part in parts))))
 
-    def argument(self, slot: Slot) -> Expr | None:
-        return None if slot.argument is None else self.bound(slot.argument)
+    def with_constants(self, agg: AggCall) -> AggCall:
+        """An aggregate with the values of parameters among its constants."""
+        values = [self.bound(parameter) for parameter in agg.parameters]
+        return replace(agg, parameters=tuple(v for v in values if isinstance(v, Lit | Param)))
+
+    def with_values(self, slot: Slot) -> Slot:
+        """A slot whose arguments have the values of parameters."""
+        argument = None if slot.argument is None else self.bound(slot.argument)
+        return replace(slot, argument=argument, more=tuple(map(self.bound, slot.more)))
 
     def matching(self, join: Join) -> tuple[Equalities, tuple[Named, ...]] | None:
         """The equalities and the fills of a join whose sides can be compared directly."""
@@ -252,30 +283,6 @@ def can_match(left: Type, right: Type) -> bool:
     return left is right and left not in (Type.FLOAT, Type.NULL)
 
 
-def sub_aggregates(name: str, agg: AggCall) -> list[NamedAgg]:
-    """The slots of an aggregate: several for a sum of FLOATs, itself otherwise."""
-    if not is_float_sum(agg):
-        return [(name, agg)]
-    found: list[NamedAgg] = []
-    for place, (sub, over) in enumerate(float_sum_part(agg.function).subs):
-        args = tuple(term_expr(term, agg.args) for term in over)
-        kind = sub.type_rule(tuple(arg.type for arg in args))
-        found.append((f"{name}#{place}", AggCall(sub, args, kind)))
-    return found
-
-
-def finished_sum(name: str, agg: AggCall) -> Named:
-    """The value of an aggregate, computed from its slots."""
-    columns = [Col(part, one.type) for part, one in sub_aggregates(name, agg)]
-    term = float_sum_part(agg.function).merge.of_one()
-    return name, columns[0] if term is None or len(columns) == 1 else term_expr(term, columns)
-
-
-def is_float_sum(agg: AggCall) -> bool:
-    """Whether an aggregate is a sum that takes several slots."""
-    return isinstance(agg.function, Sum) and not agg.distinct and agg.args[0].type is Type.FLOAT
-
-
 def origin(program: RowPipeline, name: str) -> str | None:
     """The column of the stream that a column after the steps repeats unchanged, if there is one."""
     for step in reversed(program.steps):
@@ -285,6 +292,19 @@ def origin(program: RowPipeline, name: str) -> str | None:
                 return None
             name = expr.name
     return name
+
+
+def is_of_states(expr: Expr) -> bool:
+    """Whether an expression is a function of packed states (terascope.sketches)."""
+    return isinstance(expr, Call) and expr.function.of_states
+
+
+def takes_columns(call: Expr) -> bool:
+    """Whether a function of states takes columns, constants and other functions of states."""
+    return all(
+        (is_of_states(arg) and takes_columns(arg)) or is_computable(arg)
+        for arg in (call.args if isinstance(call, Call) else ())
+    )
 
 
 def is_computable(expr: Expr) -> bool:

@@ -101,6 +101,21 @@ class AggCall(PlanNode):
     def finish_parameters(self) -> tuple[Lit | Param, ...]:
         return self.parameters[self.function.state_parameters :]
 
+    @property
+    def strategy(self) -> str:
+        """The strategy that the query or a setting forces; empty: the optimiser chooses."""
+        if not self.function.strategies:
+            return ""
+        chosen = self.state_parameters[-1]
+        return chosen.value if isinstance(chosen, Lit) else ""
+
+    @property
+    def written_parameters(self) -> tuple[Lit | Param, ...]:
+        """The constants that a query writes among the arguments: all but the strategy."""
+        if not self.function.strategies:
+            return self.parameters
+        return (*self.state_parameters[:-1], *self.finish_parameters)
+
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     match expr:

@@ -120,9 +120,10 @@ def show_members(members: Members, type: Type) -> str:
 
 
 def show_agg(agg: AggCall) -> str:
-    args = ", ".join(map(show_expr, (*agg.args, *agg.parameters)))
+    args = ", ".join(map(show_expr, (*agg.args, *agg.written_parameters)))
     distinct = "DISTINCT " if agg.distinct else ""
-    return f"{agg.function.name}({distinct}{args or '*'})"
+    strategy = f" WITH strategy '{agg.strategy}'" if agg.strategy else ""
+    return f"{agg.function.name}({distinct}{args or '*'}){strategy}"
 
 
 def written(expr: Expr) -> str:

@@ -91,6 +91,24 @@ class StateColumn(ABC):
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """The tuples of an aggregation, as a sample of its source or its running tasks tell."""
+
+    tuples: float
+    """The tuples of an epoch."""
+    groups: float
+    """The groups of an epoch."""
+    exponent: float
+    """The Zipf exponent of the sizes of groups; 0: all are of one size."""
+    shares_core: bool = True
+    """Whether low and high level run on the same processors."""
+
+    @property
+    def per_group(self) -> float:
+        return self.tuples / max(1.0, self.groups)
+
+
+@dataclass(frozen=True)
 class StateKind:
     """The columns that keep an aggregate of some parameters. Two are equal when their names are."""
 
@@ -105,6 +123,16 @@ class StateKind:
     of levels, and packs what queries see."""
     from_states: bool = field(default=False, compare=False)
     """The argument has packed states: tuples are merged, not iterated."""
+    strategy: str = field(default="", compare=False)
+    """How low and high level work: columns of one name and different strategies pack states that
+    any of them merges."""
+    why: str = field(default="", compare=False)
+    """The reason for the strategy."""
+    choose: Callable[[Traffic | None], StateKind] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Gives the same kind with the best strategy for some traffic, or for unknown traffic; None:
+    there is no choice, or a user has made it."""
 
     def __str__(self) -> str:
         return self.name

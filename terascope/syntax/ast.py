@@ -144,7 +144,8 @@ class CastExpr(SyntaxNode):
 class CallExpr(SyntaxNode):
     """A function or aggregate, called with () or []. `name` is as written; matching ignores case.
 
-    `super_` marks GS-Lite's superaggregates, written `count_distinct$(x)`.
+    `super_` marks GS-Lite's superaggregates, written `count_distinct$(x)`. `strategy` is the way to
+    keep an aggregate's states, written `f(x) WITH strategy '...'`; empty when it is not given.
     """
 
     name: str
@@ -152,6 +153,7 @@ class CallExpr(SyntaxNode):
     star: bool = False
     distinct: bool = False
     super_: bool = False
+    strategy: str = ""
 
 
 Expr: TypeAlias = (

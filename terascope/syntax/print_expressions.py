@@ -117,7 +117,8 @@ def _call(call: ast.CallExpr) -> str:
     is_keyword = call.name.upper() in BEFORE_PARENTHESIS
     name = quote_name(call.name, always=is_keyword) + ("$" if call.super_ else "")
     arguments = "*" if call.star else _list(call.args)
-    return f"{name}({'DISTINCT ' if call.distinct else ''}{arguments})"
+    strategy = f" WITH strategy {quote_string(call.strategy)}" if call.strategy else ""
+    return f"{name}({'DISTINCT ' if call.distinct else ''}{arguments}){strategy}"
 
 
 def print_literal(literal: ast.Literal_) -> str:

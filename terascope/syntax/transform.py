@@ -155,11 +155,21 @@ def in_list(children: Children) -> ast.InList:
 def call(children: Children) -> ast.CallExpr:
     return ast.CallExpr(
         name=str(children[0]),
-        args=nodes(children),
+        args=tuple(child for child in nodes(children) if not isinstance(child, Matched)),
         star=has(children, "STAR"),
         distinct=has(children, "DISTINCT"),
         super_=has(children, "DOLLAR"),
+        strategy=first(values(children)) or "",
     )
+
+
+def strategy(children: Children) -> Matched:
+    """The name of a strategy behind a call."""
+    _, word, name = children
+    if str(word).lower() != "strategy" or not str(name):
+        message = "WITH behind a call gives a strategy"
+        raise mistake("syntax", message, span_of(children), "write WITH strategy 'name'")
+    return Matched(str(name))
 
 
 def case(children: Children) -> ast.CaseExpr:
@@ -287,6 +297,7 @@ QUERY_RULES: Final = BRACKETS | placed(
         "in_list": in_list,
         "is_null": lambda found: ast.IsNull(found[0], has(found, "NOT")),
         "call": call,
+        "strategy": strategy,
         "case": case,
         "case_branch": lambda found: Matched(nodes(found)),
         "cast": lambda found: ast.CastExpr(nodes(found)[0], *values(found)),

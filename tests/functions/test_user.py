@@ -171,7 +171,7 @@ def test_wrong_results_stop_the_run() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("x = 1\n", "defines no function; put @scalar or @aggregate before one"),
+        ("x = 1\n", "defines no function; put @scalar, @aggregate or @udaf before one"),
         ("def f(:\n", ":1: SyntaxError"),
         ("\n\nimport no_such_module_here\n", ":3: ModuleNotFoundError"),
         ("import sys\nsys.exit(3)\n", ":2: SystemExit"),

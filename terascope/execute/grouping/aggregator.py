@@ -7,7 +7,8 @@ while an epoch lasts; groups that leave it are pending until no tuple of their e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -16,9 +17,11 @@ import numpy as np
 from terascope.execute.grouping.pending_groups import Released
 from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots, set_apart
 from terascope.execute.grouping.selections import Admission, Selection
-from terascope.execute.grouping.tree_edges import TreeNode
+from terascope.execute.grouping.table_states import TableStates
+from terascope.execute.grouping.tree_edges import ApartBy, TreeNode
+from terascope.functions.overflow import states_of
 from terascope.functions.slots import SUM_INT
-from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values
+from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.groups import NO_EPOCH, largest
 from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
@@ -26,12 +29,14 @@ from terascope.kernels.tables.open_table import NumpyTable, OpenTable
 from terascope.kernels.tables.partitioned import group_parts
 from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.machine_code import column, compiled_for, output
-from terascope.physical.low_plan import LowAggregate
+from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Expr
 
 NO_OVERFLOW: Final = 1 << 62
 MOST_RUNS: Final = 4096
 MANY_ROWS: Final = 1 << 15
+MANY_FLUSHED: Final = 1 << 14
+"""Pending rows from which on flushed states are merged."""
 MANY_GROUPS: Final = 1 << 14
 """With more groups a table is larger than the cache: tuples are grouped part by part."""
 
@@ -51,7 +56,9 @@ class Aggregator(TreeNode):
         `is_inner`: groups that leave the table only enter its children, and are never pending.
         """
         # A bounded table may evict a group again and again.
-        super().__init__(query, dictionaries, not compiled or query.table.kind == "open", is_inner)
+        # A state may leave before its group does.
+        once = (not compiled or query.table.kind == "open") and not query.shape.states
+        super().__init__(query, dictionaries, once, is_inner)
         self._read = read or query
         self._read_shape = Shape(self.shape.keys, self._read.shape.slots)
         """The shape of groups of one epoch in the table."""
@@ -63,6 +70,11 @@ class Aggregator(TreeNode):
         """Whether every slot in the table has a value."""
         self._last: int | None = None
         """The number of groups of the last batch."""
+        self._states = TableStates(query.slots, dictionaries) if query.shape.states else None
+        self._leaving: list[tuple[int | Ints, Rows]] | None = None
+        """Groups that left while tuples are added: their states are not complete before that."""
+        self._merged = 0
+        """The number of pending rows after they were last merged."""
         self._table = self._make_table(compiled)
         self.is_open = isinstance(self._table, OpenTable)
 
@@ -78,7 +90,8 @@ class Aggregator(TreeNode):
 
     @property
     def memory_bytes(self) -> int:
-        return self._table.memory_bytes + super().memory_bytes
+        states = 0 if self._states is None else self._states.memory_bytes
+        return self._table.memory_bytes + states + super().memory_bytes
 
     @property
     def is_empty(self) -> bool:
@@ -95,13 +108,16 @@ class Aggregator(TreeNode):
         rows = tuples.chosen[chosen.entry]
         if len(rows):
             self.probes += len(rows)
-            self._take(tuples, chosen, rows)
+            with states_of(self.query.name):
+                self._take(tuples, chosen, rows)
+            if self._states is not None:
+                self._states.done()
             self.pour()
 
     def _take(self, tuples: TupleVectors, chosen: Admission, rows: Codes) -> None:
         entry = chosen.entry
         wanted = reading_slots(self._read, chosen)
-        vectors = [tuples.argument(slot, selection, entry) for slot, selection in wanted]
+        vectors = [self._vector(tuples, slot, selection, entry) for slot, selection in wanted]
         codes = [tuples.vector("codes", expr, entry) for expr in self.query.plain_keys]
         columns = TableColumns(codes, [v for v, _ in vectors], [m for _, m in vectors])
         epochs = self._epochs(tuples, entry)
@@ -118,14 +134,17 @@ class Aggregator(TreeNode):
             if epochs is None:
                 epochs = np.full(tuples.count, NO_EPOCH, np.int64)
             self._note_oldest(epochs[rows])
-            self._table.add(epochs, rows, codes, columns.values, columns.masks)
+            with self._iterating(tuples, rows):
+                self._table.add(epochs, rows, codes, columns.values, columns.masks)
         elif epochs is None:
-            self._add(rows, columns, False)
+            with self._iterating(tuples, rows):
+                self._add(rows, columns, False)
         elif self.query.epoch_in_key:
             self._note_oldest(epochs[rows])
             halves = np.ascontiguousarray(epochs).view(np.int32)
             word = [np.ascontiguousarray(halves[half::2]) for half in (1, 0)]
-            self._add(rows, replace(columns, codes=[*word, *codes]), False)
+            with self._iterating(tuples, rows):
+                self._add(rows, replace(columns, codes=[*word, *codes]), False)
         else:
             most, present = self._most(tuples, columns), all(map(tuples.is_present, columns.masks))
             sure = present and tuples.count * most < NO_OVERFLOW
@@ -138,7 +157,67 @@ class Aggregator(TreeNode):
                     continue
                 self._reach += len(some) * most
                 self._complete = self._complete and present
-                self._add(some, columns, self._complete and self._reach < NO_OVERFLOW)
+                with self._iterating(tuples, some):
+                    self._add(some, columns, self._complete and self._reach < NO_OVERFLOW)
+
+    def _vector(
+        self, tuples: TupleVectors, slot: Slot, selection: Selection, entry: Selection
+    ) -> Vector:
+        if self._states is None or slot.kept.state is None:
+            return tuples.argument(slot, selection, entry)
+        return self._states.vector(self._read.slots.index(slot), slot, tuples, selection, entry)
+
+    @contextmanager
+    def _iterating(self, tuples: TupleVectors, rows: Codes) -> Iterator[None]:
+        """While tuples are added to the table: then they are taken into their states, and groups
+        that left meanwhile leave.
+        """
+        if self._states is None:
+            yield
+            return
+        self._leaving = []
+        yield
+        self._states.iterate(tuples, rows)
+        leaving, self._leaving = self._leaving, None
+        self._flush_states(leaving)
+        for epochs, groups in leaving:
+            self.leave(epochs, groups)
+        if not self._held:
+            self._states.clear()
+
+    def _flush_states(self, leaving: Sequence[tuple[int | Ints, Rows]]) -> None:
+        """States that are full leave as if their groups had been evicted."""
+        assert self._states is not None
+        assert self._pending.states is not None
+        full = self._states.full()
+        if not full:
+            return
+        epochs, held = self._with_epochs(self._table.held())
+        for own, groups in leaving:
+            each = np.full(len(groups), own) if isinstance(own, int) else own
+            epochs, held = np.append(epochs, each), np.concatenate([held, groups])
+        for rows, places in full.rows(held, self._pending.states):
+            self.evicted += len(rows)
+            super().leave(epochs[places], rows)
+        if self._pending.rows > max(MANY_FLUSHED, 2 * self._merged):
+            self._pending.merge()
+            self._merged = self._pending.rows
+
+    def _with_epochs(self, rows: Rows) -> tuple[Ints, Rows]:
+        """Rows of the table as they leave it, and their epochs."""
+        if isinstance(self._table, BoundedTable) or self.query.epoch_in_key:
+            return rows[:, 1].copy(), np.delete(rows, 1, axis=1)
+        return np.full(len(rows), self._epoch), rows
+
+    def leave(self, epochs: int | Ints, groups: Rows, apart: ApartBy | None = None) -> None:
+        if self._states is None:
+            super().leave(epochs, groups, apart)
+        elif self._leaving is not None:
+            self._leaving.append((epochs, groups.copy()))
+        else:
+            assert self._pending.states is not None
+            packed = self._states.leave(groups, self.shape, self._pending.states)
+            super().leave(epochs, packed)
 
     def _epochs(self, tuples: TupleVectors, choice: Selection) -> Ints | None:
         if self.query.epoch is None:
@@ -205,6 +284,8 @@ class Aggregator(TreeNode):
         keys = self.query.plain_keys
         by = tuples.apart_by
         vector: Callable[[Values], Values]
+        if self._states is not None:
+            return False
         if by is not None and by[0] in keys and len(some) == tuples.count and self.is_open:
             key, edges, vector = by[0], by[1], itself
         elif self._is_large(some):
@@ -240,6 +321,8 @@ class Aggregator(TreeNode):
             self._last = self._table.count
             self.flushed += self._last
             self._wait(self._table.take())
+        if self._states is not None and self._leaving is None:
+            self._states.clear()
 
     def _wait(self, groups: Rows) -> None:
         if not self.query.epoch_in_key or self.query.epoch is None:
@@ -266,8 +349,9 @@ class Aggregator(TreeNode):
             self._table.shrink()
 
     def release(self, before: int | None) -> Iterator[Released]:
-        self.flush(before)
-        yield from super().release(before)
+        with states_of(self.query.name):
+            self.flush(before)
+            yield from super().release(before)
 
     def counts(self) -> tuple[int, int, int]:
         probes, evicted, flushed = super().counts()

@@ -9,16 +9,17 @@ done for each epoch by itself, because there may be as many epochs as tuples.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from terascope.execute.spill import PARTS, SpilledGroups, parts_of
+from terascope.execute.spill import PARTS, SpilledGroups, arranged, parts_of, temporary_file
 from terascope.kernels.columns.arrays import Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.merge.merge_table import merge_groups
+from terascope.kernels.merge.states import RowStates
 from terascope.kernels.tables.slots import Shape
 
 MERGED_ROWS: Final = 1 << 15
@@ -46,41 +47,84 @@ class PendingGroups:
         """Lots of groups, each in order of its epochs."""
         self._borrowed: list[Block] = []
         """Lots in memory that belongs to a batch."""
+        self.states = RowStates.of(shape)
+        """The states of the pending groups, those in a file among them."""
+        self._state_bytes = 0
+        """The bytes of states that were written."""
         self._spilled = SpilledGroups(shape, once)
 
     def add(self, epochs: int | Ints, rows: Rows) -> None:
-        """Add rows of one epoch, in memory that may be reused after `settle`, or of several."""
+        """Add rows of one epoch, in memory that may be reused after `settle`, or of several. Their
+        states are in `states` already.
+        """
         if isinstance(epochs, int):
             if len(rows):
-                self._borrowed.append(Block.of(epochs, rows))
+                self._borrowed.append(Block.of(epochs, rows, self.states))
         elif len(rows):
-            self._lots.append(Block.of_each(epochs, rows))
+            self._lots.append(Block.of_each(epochs, rows, self.states))
 
     def settle(self) -> None:
         """Copy the remaining groups out of borrowed memory."""
-        self._lots += [Block(b.epochs, b.ends, own(b.rows)) for b in self._borrowed]
+        self._lots += [replace(b, rows=own(b.rows)) for b in self._borrowed]
         self._borrowed.clear()
 
     def spill(self) -> None:
         for block in (*self._lots, *self._borrowed):
-            self._spilled.spill(block)
+            self._spilled.spill(self._arranged(block))
         self._lots.clear()
         self._borrowed.clear()
+        if self.states is not None:
+            self._state_bytes += self.states.spill(temporary_file)
+
+    def _arranged(self, block: Block) -> Block:
+        """Groups whose states stand in the order in which they will be read again."""
+        if self.states is None:
+            return block
+        rows = self.states.moved(arranged(block, self._shape), self.states)
+        self.states.drop(block.rows)
+        return replace(block, rows=rows)
+
+    @property
+    def rows(self) -> int:
+        """The rows in memory."""
+        return sum(len(block.rows) for block in (*self._lots, *self._borrowed))
+
+    def merge(self) -> None:
+        """Every group in memory once, as far as that is possible before their epochs are over."""
+        merged, left = self._merged_blocks([*self._lots, *self._borrowed])
+        self._lots, self._borrowed = [*merged, *left], []
 
     @property
     def spilled_bytes(self) -> int:
-        return self._spilled.written_bytes
+        return self._spilled.written_bytes + self._state_bytes
 
     @property
     def memory_bytes(self) -> int:
-        return sum(block.rows.nbytes for block in (*self._lots, *self._borrowed))
+        held = sum(block.rows.nbytes for block in (*self._lots, *self._borrowed))
+        return held if self.states is None else held + self.states.memory_bytes
 
     @property
     def is_empty(self) -> bool:
         return not (self._lots or self._borrowed or self._spilled)
 
     def release(self, before: int | None) -> Iterator[Released]:
-        """Release the groups of the epochs before one, or of all, in order of time."""
+        """Release the groups of the epochs before one, or of all, in order of time. Their states
+        leave the store of pending ones.
+        """
+        for released in self._release(before):
+            yield replace(released, block=self._with_own_states(released.block))
+        if self.states is not None and self.is_empty:
+            self.states.clear()
+
+    def _with_own_states(self, block: Block) -> Block:
+        if self.states is None:
+            return block
+        made = self.states.empty()
+        rows = self.states.finished(block.rows, made)
+        self.states.drop(block.rows)
+        return replace(block, rows=rows, states=made)
+
+    def _release(self, before: int | None) -> Iterator[Released]:
         due = self._due(before)
         if self._spilled:
             rest = []
@@ -91,7 +135,8 @@ class PendingGroups:
                 if len(late.rows):
                     rest.append(late)
             due = rest
-            for blocks, can_overflow in self._spilled.take(before):
+            for spilled, can_overflow in self._spilled.take(before):
+                blocks = [replace(block, states=self.states) for block in spilled]
                 if can_overflow:
                     yield from (Released(block, False) for block in blocks)
                 else:
@@ -118,29 +163,35 @@ class PendingGroups:
             yield Released(lots[0], True)
         elif lots:
             single, shared = apart_by_epoch(lots, self._once)
-            merged = self._merged_blocks(shared)
-            if merged is None:  # a 64-bit sum of parts overflows: above, 128 bits decide
-                yield from (Released(block, False) for block in shared)
-            for block in blocks_in_order([*single, *(merged or ())]):
+            merged, left = self._merged_blocks(shared)
+            # A 64-bit sum of parts overflows: above, 128 bits decide.
+            yield from (Released(block, False) for block in left)
+            for block in blocks_in_order([*single, *merged]):
                 yield Released(block, True)
 
-    def _merged_blocks(self, lots: Sequence[Block]) -> list[Block] | None:
-        """Groups of the same epochs, each once; None when a sum overflows."""
+    def _merged_blocks(self, lots: Sequence[Block]) -> tuple[list[Block], list[Block]]:
+        """Groups of the same epochs, each once; and the groups of epochs with a sum that overflows,
+        as they are.
+        """
         epochs = np.unique(np.concatenate([b.epochs for b in lots])) if lots else ()
         if len(epochs) > FEW_EPOCHS:
             wide = Shape(self._shape.keys + 2, self._shape.slots)
-            merged = merged_rows(wide, [with_epoch(block) for block in lots])
+            rows = [with_epoch(block) for block in lots]
+            states = None if self.states is None else replace(self.states, shape=wide)
+            merged = merged_rows(wide, rows, states)
             if merged is None:
-                return None
-            return [Block.of_each(merged[:, 1], np.delete(merged, 1, axis=1))]
-        found = []
+                return [], list(lots)
+            return [Block.of_each(merged[:, 1], np.delete(merged, 1, axis=1), self.states)], []
+        found: list[Block] = []
+        left: list[Block] = []
         for epoch in map(int, epochs):
-            rows = [block.where(block.epochs == epoch).rows for block in lots]
-            merged = merged_rows(self._shape, [some for some in rows if len(some)])
+            own = [b for block in lots if len((b := block.where(block.epochs == epoch)).rows)]
+            merged = merged_rows(self._shape, [block.rows for block in own], self.states)
             if merged is None:
-                return None
-            found.append(Block.of(epoch, merged))
-        return found
+                left += own
+            else:
+                found.append(Block.of(epoch, merged, self.states))
+        return found, left
 
 
 def compact(block: Block) -> Block:
@@ -148,7 +199,7 @@ def compact(block: Block) -> Block:
     base = block.rows.base
     if base is None or base.nbytes <= 2 * block.rows.nbytes:
         return block
-    return Block(block.epochs, block.ends, block.rows.copy())
+    return replace(block, rows=block.rows.copy())
 
 
 def apart_by_epoch(lots: Sequence[Block], once: bool) -> tuple[list[Block], list[Block]]:
@@ -183,11 +234,11 @@ def blocks_in_order(blocks: Sequence[Block]) -> Iterator[Block]:
         yield Block.together(some).in_order()
 
 
-def merged_rows(shape: Shape, lots: Sequence[Rows]) -> Rows | None:
+def merged_rows(shape: Shape, lots: Sequence[Rows], states: RowStates | None = None) -> Rows | None:
     """Every group once; many rows part by part, each within the cache. None: a sum overflows."""
     number = sum(len(rows) for rows in lots) // MERGED_ROWS
-    if number < 2:
-        return merge_groups(shape, lots)
+    if number < 2 or states is not None:
+        return merge_groups(shape, lots, states)
     done: list[Rows] = []
     for part in parts_of(lots, shape, 1 << (min(number, PARTS).bit_length() - 1)):
         merged = merge_groups(shape, part)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.execute.grouping.selections import Admission, Selection
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
@@ -28,17 +29,21 @@ from terascope.kernels.columns.arrays import (
     Vector,
     all_valid,
     mark,
+    validity_of,
 )
 from terascope.kernels.columns.batch import Facts, VectorBatch
+from terascope.kernels.columns.dictionary import NULL_CODE
 from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.float_ranges import digits_of, ranges_of
 from terascope.kernels.tables.open_table import grouped
 from terascope.kernels.tables.partitioned import Apart
 from terascope.kernels.tables.slots import Shape, TableColumns
 from terascope.physical.low_plan import LowAggregate, Slot
 from terascope.plan.expr import Call, Expr, Lit
+from terascope.sketches.base import CodedValues
 
-Kind: TypeAlias = Literal["codes", "values", "masks"]
+Kind: TypeAlias = Literal["codes", "values", "masks", "states"]
 Name: TypeAlias = tuple[Kind, Expr, Selection | None]
 """The name of a vector, with the selection whose tuples alone have values in it, if any."""
 
@@ -52,6 +57,8 @@ class TupleVectors(Facts):
     """Memory of the vectors."""
     chosen: Mapping[Selection, Codes]
     vectors: Mapping[Name, Values]
+    states: Mapping[Expr, pa.Array] = field(default_factory=dict)
+    """Columns of packed states."""
     apart_by: tuple[Expr, Ints] | None = None
     """The key by which the tuples are partitioned already, and the starts of the parts."""
     _apart_by: tuple[Codes, Selection] | None = None
@@ -73,6 +80,32 @@ class TupleVectors(Facts):
         if expr is None or not slot.kept.reads_value:
             return self.once("no values", np.zeros, self.count, np.int64), masks
         return self.vector("values", expr, selection), masks
+
+    def state_arguments(
+        self, slot: Slot, selection: Selection, entry: Selection, dictionaries: TaskDictionaries
+    ) -> tuple[list[Any], Masks]:
+        """The arguments of a state: numbers, codes with their dictionary, or packed states; and the
+        mask of tuples that have all of them.
+        """
+        arguments: list[Any] = []
+        masks = all_valid(self.count)
+        for expr in slot.arguments:
+            kind = vector_kind(slot, expr)
+            if kind == "values":
+                arguments.append(self.vector("values", expr, selection))
+                valid = self.vector("masks", expr, selection)
+            elif kind == "codes":
+                codes = self.vector("codes", expr, selection)
+                arguments.append(CodedValues(codes, dictionaries.of_key(expr)))
+                valid = self.once(("coded", id(codes)), coded_mask, codes)
+            else:
+                column = self.states[expr]
+                arguments.append(column)
+                valid = self.once(("packed", id(column)), validity_of, column)
+            masks = valid if masks.base is all_valid(1).base else masks & valid
+        if selection != entry:
+            masks = self._within(masks, selection)
+        return arguments, masks
 
     def _within(self, masks: Masks, selection: Selection) -> Masks:
         """A validity mask, false outside of a selection."""
@@ -100,6 +133,10 @@ class TupleVectors(Facts):
         return apart
 
 
+def coded_mask(codes: Codes) -> Masks:
+    return all_valid(len(codes)) if codes.all() else (codes != NULL_CODE).view(np.uint8)
+
+
 def mask_of(rows: Codes, count: int) -> Masks:
     masks = np.zeros(count, np.uint8)
     mark(rows, masks)
@@ -116,6 +153,7 @@ class PendingTuples:
         self._queries = queries
         self._names: dict[Name, list[Selection]] | None = None
         self._vectors: dict[Name, GrowingArray] = {}
+        self._states: dict[Expr, list[pa.Array]] = {}
         selections = (c for chosen, _ in queries for c in (chosen.entry, *chosen.slots))
         self._chosen = {selection: GrowingArray(np.int32) for selection in selections}
         self.rows = 0
@@ -124,7 +162,9 @@ class PendingTuples:
 
     @property
     def size(self) -> int:
-        return sum(vector.size for vector in (*self._vectors.values(), *self._chosen.values()))
+        states = sum(int(column.nbytes) for held in self._states.values() for column in held)
+        vectors = (*self._vectors.values(), *self._chosen.values())
+        return states + sum(vector.size for vector in vectors)
 
     def add(self, batch: VectorBatch, chosen: Mapping[Selection, Codes]) -> None:
         if self._names is None:
@@ -133,6 +173,10 @@ class PendingTuples:
         for selection, places in self._chosen.items():
             places.add(chosen[selection])[:] += np.int32(self.rows)
         for name, selections in self._names.items():
+            if name[0] == "states":
+                column = batch.column(name[1], np.arange(len(batch), dtype=np.int32))
+                self._states.setdefault(name[1], []).append(column.cast(pa.large_binary()))
+                continue
             piece = self._piece(batch, name, [chosen[selection] for selection in selections])
             if piece is None:
                 if name not in self._vectors:
@@ -165,12 +209,16 @@ class PendingTuples:
         chosen = {selection: places.take() for selection, places in self._chosen.items()}
         names = () if self._names is None else self._names
         vectors = {
-            n: self._vectors[n].take() if n in self._vectors else all_valid(count) for n in names
+            n: self._vectors[n].take() if n in self._vectors else all_valid(count)
+            for n in names
+            if n[0] != "states"
         }
+        states = {expr: pa.concat_arrays(held) for expr, held in self._states.items()}
+        self._states.clear()
         for name in [name for name in self._vectors if name[0] == "masks"]:
             del self._vectors[name]
         self.rows = 0
-        return TupleVectors(count, size, chosen, vectors)
+        return TupleVectors(count, size, chosen, vectors, states)
 
 
 def vector_names(
@@ -193,23 +241,38 @@ def vector_names(
     for chosen, query in queries:
         for expr in query.plain_keys:
             want("codes", expr, chosen.entry, expr in common)
-        for expr, valued, selection in arguments(query, chosen):
-            if valued:
+        for expr, kind, selection in arguments(query, chosen):
+            if kind == "codes" or kind == "states":
+                want(kind, expr, selection, True)
+                continue
+            if kind == "values":
                 want("values", expr, selection, not is_payload_test(expr))
             want("masks", expr, selection, not is_payload_test(expr))
     return names
 
 
-def arguments(query: LowAggregate, chosen: Admission) -> list[tuple[Expr, bool, Selection]]:
-    """A query's numeric arguments: whether more than validity is read, and of which tuples."""
-    slots = [
-        (slot.argument, slot.kept.reads_value, selection)
+def arguments(query: LowAggregate, chosen: Admission) -> list[tuple[Expr, Kind, Selection]]:
+    """A query's arguments: which of their vectors is read, and of which tuples. The values of a
+    number come with its mask.
+    """
+    slots: list[tuple[Expr, Kind, Selection]] = [
+        (expr, vector_kind(slot, expr), selection)
         for slot, selection in reading_slots(query, chosen)
-        if slot.argument is not None
+        for expr in slot.arguments
     ]
     if query.epoch is None:
         return slots
-    return [*slots, (query.keys[query.epoch][1], True, chosen.entry)]
+    return [*slots, (query.keys[query.epoch][1], "values", chosen.entry)]
+
+
+def vector_kind(slot: Slot, expr: Expr) -> Kind:
+    """The vector that a slot reads of an argument."""
+    state = slot.kept.state
+    if state is None:
+        return "values" if slot.kept.reads_value else "masks"
+    if state.from_states:
+        return "states"
+    return "values" if is_number(expr.type) else "codes"
 
 
 def reading_slots(query: LowAggregate, chosen: Admission) -> list[tuple[Slot, Selection]]:

@@ -34,6 +34,7 @@ from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.float_ranges import finished_blocks, has_ranges, one_row_each
 from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, by_key
 from terascope.kernels.merge.window_kernel import assemble_kernel
+from terascope.kernels.merge.window_states import window_states
 from terascope.physical.low_plan import Windows
 from terascope.physical.row_pipeline import Regroup, Top
 from terascope.sharing.slices import Periodic
@@ -213,6 +214,7 @@ class Sequences:
         ends = block.values(np.array([end(e) for e in block.epochs.tolist()], np.int64))
         order, self._edges = self._in_order(rows)
         self._rows = rows[order]
+        self._states = block.states
         self._starts, self._ends = starts[order], ends[order]
         largest = int(np.diff(self._edges).max(initial=0))
         self._stack = np.empty((largest, 1 + len(shape.slots)), np.int64)
@@ -278,6 +280,10 @@ class Sequences:
         """The groups of windows as columns, keys as dictionary columns."""
         for rows, wends in self._finished(self.of(windows.window, since, until)):
             # A run for each row: to find runs of the same end and to repeat them costs more.
-            block = Block(wends, np.arange(1, len(rows) + 1), rows)
+            states = None
+            if self._states is not None:
+                states = self._states.empty()
+                window_states(rows, self._rows, self._states, states)
+            block = Block(wends, np.arange(1, len(rows) + 1), rows, states)
             made = finished_columns([block], self._fields, dictionaries)
             yield made.rename_columns(list(windows.columns))

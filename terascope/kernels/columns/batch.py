@@ -29,6 +29,7 @@ from terascope.kernels.columns.arrays import (
     Values,
     Vector,
     all_valid,
+    decoded,
     numbers,
     spread,
     validity_of,
@@ -194,6 +195,9 @@ class VectorBatch(Facts):
     def _key_codes(self, expr: Expr) -> Codes:
         if isinstance(expr, Col) and not is_number(expr.type):
             return self.column_codes(expr)
+        if isinstance(expr, Lit):
+            value = pa.array([expr.value], arrow_type(expr.type))
+            return np.repeat(self.dictionaries.of_key(expr).encode(value), len(self))
         if is_coded(expr.type) or expr.type is Type.BINARY:
             codes = self.column_codes(coded_column(expr))  # first: it may bring new values
             return self.dictionaries.key_codes(expr)[codes]
@@ -282,6 +286,10 @@ class FinishedRows:
         marked = marked_column(expr)
         if marked is not None:
             return where_true(*map(self.column, marked))
+        if isinstance(expr, Call) and expr.function.of_states:
+            arguments = [decoded(self.column(arg)).to_pylist() for arg in expr.args]
+            values = list(map(expr.function, *arguments))
+            return pa.array(values, arrow_type(expr.type))
         return self._batch.column(expr, self._everybody)
 
     def passing(self, predicate: Expr) -> Flags:

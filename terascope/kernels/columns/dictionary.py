@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.connectors.base import arrow_type
-from terascope.hashing import GOLDEN, mix
+from terascope.hashing import GOLDEN, mix, value_hash, word_of
 from terascope.kernels.columns.arrays import (
     Bytes,
     Codes,
@@ -219,7 +219,7 @@ def hash_numbers(values: Ints, codes: Codes) -> Hashes:
         if codes[i] == 0:
             out[i] = np.uint64(GOLDEN)
         else:
-            out[i] = mix(np.uint64(values[i] + 0x632BE5AB))
+            out[i] = value_hash(values[i])
     return out
 
 
@@ -280,39 +280,6 @@ class BytesDictionary(Dictionary):
     @property
     def memory_bytes(self) -> int:
         return super().memory_bytes + self._ends.nbytes + self._content.nbytes
-
-
-@inlined
-def word_of(data: Bytes, begin: int, end: int) -> np.int64:
-    """A word for a run of bytes: exact below eight of them, else negative, and a mere hash.
-
-    An IPv4 address, held in five bytes, is the common case.
-    """
-    size = end - begin
-    if size == 5:
-        first = np.uint64(begin)
-        return (
-            np.int64(5 << 56)
-            | np.int64(data[first])
-            | np.int64(data[first + np.uint64(1)]) << 8
-            | np.int64(data[first + np.uint64(2)]) << 16
-            | np.int64(data[first + np.uint64(3)]) << 24
-            | np.int64(data[first + np.uint64(4)]) << 32
-        )
-    word = np.int64(size) << 56
-    if size < 8:
-        for k in range(size):
-            word |= np.int64(data[begin + k]) << (8 * k)
-        return word
-    state = np.uint64(size)
-    at = begin
-    while at < end:
-        part = np.uint64(0)
-        for k in range(min(8, end - at)):
-            part |= np.uint64(data[at + k]) << np.uint64(8 * k)
-        state = mix(state ^ part)
-        at += 8
-    return np.int64(state | np.uint64(1 << 63))
 
 
 @compiled_for(

@@ -17,7 +17,7 @@ import pyarrow as pa
 from terascope.connectors.base import arrow_type
 from terascope.kernels.columns.arrays import Codes, Flags, Rows, Values
 from terascope.kernels.columns.dictionary import Dictionary
-from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, key_codes
+from terascope.kernels.merge.groups import NO_EPOCH, Block, GroupFields, in_one_store, key_codes
 from terascope.kernels.merge.payload import compact
 from terascope.types import Type
 
@@ -58,7 +58,9 @@ def result_columns(
     """The columns of some blocks, one after the other: all of them, or those at some places. They
     are views of the rows where there is but one block.
     """
+    blocks = in_one_store(blocks)
     rows = blocks[0].rows if len(blocks) == 1 else np.concatenate([b.rows for b in blocks])
+    states = blocks[0].states
     state: int | None = None
     made: list[ResultColumn] = []
     for place in range(len(fields.fields)) if places is None else places:
@@ -69,6 +71,9 @@ def result_columns(
             made.append(Coded(dictionaries[key], key_codes(rows, fields.shape, key)))
         else:
             slot = place - len(fields.keys)
+            if states is not None and slot in fields.shape.states:
+                made.append(states.column(rows, slot))
+                continue
             if state is None and fields.shape.slots[slot].is_nullable:
                 state = int(np.bitwise_and.reduce(rows[:, 0]))
             made.append(slot_column(rows, state or 0, fields, slot))
@@ -134,7 +139,7 @@ def arrow_column(column: ResultColumn, type: Type, plain: bool) -> pa.Array:
             array = pa.array(values != 0 if type is Type.BOOL else values, mask=missing)
             return array.cast(arrow_type(type))
         case _:
-            return column
+            return column.cast(arrow_type(type))
 
 
 def without_null_value(column: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -8,7 +8,7 @@ merge and the results exchange with each other, or in the order of their keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from terascope.functions.overflow import SUM
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
 from terascope.kernels.columns.dictionary import Dictionary
+from terascope.kernels.merge.states import RowStates
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.plan.rel import Field
@@ -77,35 +78,45 @@ class Block:
     ends: Ints
     """The end of each run. No run is empty."""
     rows: Rows
+    states: RowStates | None = None
+    """Where the states of the rows are, if they have any."""
 
     @classmethod
-    def of(cls, epoch: int | None, rows: Rows) -> Block:
+    def of(cls, epoch: int | None, rows: Rows, states: RowStates | None = None) -> Block:
         """Add groups of one epoch."""
         runs = 1 if len(rows) else 0
         value = NO_EPOCH if epoch is None else epoch
-        return cls(np.full(runs, value, np.int64), np.full(runs, len(rows), np.int64), rows)
+        ends = np.full(runs, len(rows), np.int64)
+        return cls(np.full(runs, value, np.int64), ends, rows, states)
 
     @classmethod
-    def of_each(cls, epochs: Ints, rows: Rows) -> Block:
+    def of_each(cls, epochs: Ints, rows: Rows, states: RowStates | None = None) -> Block:
         """Groups with one epoch each, in any order."""
         if not len(rows):
-            return cls(np.empty(0, np.int64), np.empty(0, np.int64), rows)
+            return cls(np.empty(0, np.int64), np.empty(0, np.int64), rows, states)
         order = np.argsort(epochs, kind="stable")
         epochs, rows = epochs[order], rows[order]
         ends = np.append(np.flatnonzero(epochs[1:] != epochs[:-1]) + 1, len(rows))
-        return cls(epochs[ends - 1], ends, rows)
+        return cls(epochs[ends - 1], ends, rows, states)
 
     @classmethod
     def together(cls, blocks: Sequence[Block]) -> Block:
         """Blocks one behind the other."""
         if len(blocks) == 1:
             return blocks[0]
+        blocks = in_one_store(blocks)
         sizes = np.array([len(block.rows) for block in blocks], np.int64)
         before = np.repeat(np.cumsum(sizes) - sizes, [len(block.epochs) for block in blocks])
         ends = np.concatenate([block.ends for block in blocks]) + before
         epochs = np.concatenate([block.epochs for block in blocks])
         last = np.append(epochs[1:] != epochs[:-1], True)[: len(epochs)]
-        return cls(epochs[last], ends[last], np.concatenate([block.rows for block in blocks]))
+        rows = np.concatenate([block.rows for block in blocks])
+        return cls(epochs[last], ends[last], rows, blocks[0].states)
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the rows and of the stores of their states."""
+        return self.rows.nbytes + (0 if self.states is None else self.states.memory_bytes)
 
     @property
     def counts(self) -> Ints:
@@ -125,7 +136,7 @@ class Block:
         if not len(rows):
             last = first
         ends = np.minimum(self.ends[first:last] - start, len(rows))
-        return Block(self.epochs[first:last], ends, rows)
+        return Block(self.epochs[first:last], ends, rows, self.states)
 
     def split(self, epoch: int) -> tuple[Block, Block]:
         """The groups before an epoch and the others, when epochs are in order."""
@@ -141,7 +152,7 @@ class Block:
             return self.between(first, int(self.ends[places[-1]]) if len(places) else 0)
         counts = self.counts[runs]
         rows = self.rows[self.values(runs)]
-        return Block(self.epochs[runs], np.cumsum(counts), rows)
+        return Block(self.epochs[runs], np.cumsum(counts), rows, self.states)
 
     def in_order(self) -> Block:
         if bool((self.epochs[1:] > self.epochs[:-1]).all()):
@@ -153,21 +164,36 @@ class Block:
         places = np.arange(len(self.rows)) + np.repeat(starts - (ends - sizes), sizes)
         epochs = self.epochs[order]
         last = np.append(epochs[1:] != epochs[:-1], True)
-        return Block(epochs[last], ends[last], rows_at(self.rows, places.astype(np.int32)))
+        rows = rows_at(self.rows, places.astype(np.int32))
+        return Block(epochs[last], ends[last], rows, self.states)
 
     def picked(self, places: Values, rows: Rows) -> Block:
         """The groups at some positions, which are in order; `rows` are theirs."""
         if len(self.epochs) <= 1:
-            return Block(self.epochs[: len(rows)], np.full(min(1, len(rows)), len(rows)), rows)
+            ends = np.full(min(1, len(rows)), len(rows))
+            return Block(self.epochs[: len(rows)], ends, rows, self.states)
         ends = np.searchsorted(places, self.ends)
         kept = np.diff(ends, prepend=0) > 0
-        return Block(self.epochs[kept], ends[kept], rows)
+        return Block(self.epochs[kept], ends[kept], rows, self.states)
 
     def passing(self, kept: Flags) -> Block:
         if kept.all():
             return self
         places = np.flatnonzero(kept).astype(np.int32)
         return self.picked(places, rows_at(self.rows, places))
+
+
+def in_one_store(blocks: Sequence[Block]) -> Sequence[Block]:
+    """Blocks whose states are in the same stores."""
+    known = {id(block.states): block.states for block in blocks if block.states is not None}
+    if not known:
+        return blocks
+    first = next(iter(known.values()))
+    if len(known) == 1:
+        return [replace(block, states=first) for block in blocks]
+    to = first.empty()
+    rows = [b.rows if b.states is None else b.states.moved(b.rows, to) for b in blocks]
+    return [replace(b, states=to, rows=own) for b, own in zip(blocks, rows, strict=True)]
 
 
 @dataclass(frozen=True)

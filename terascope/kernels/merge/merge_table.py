@@ -26,6 +26,7 @@ from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.columns.arrays import Codes, Ints, Rows
 from terascope.kernels.merge.groups import row_hash
+from terascope.kernels.merge.states import Chains, RowStates
 from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import BOOLEAN, INTEGER, column, compiled_for, output
 
@@ -136,7 +137,9 @@ def combine_kernel(shape: Shape, wide: bool) -> GeneratedKernel:
     first row of a group stays, the others are combined into it.
 
     Rows that stay move to the front, over those that are gone, so that no second array is needed;
-    `places` is an open-addressing table of row numbers, as small as the rows are few.
+    `places` is an open-addressing table of row numbers, as small as the rows are few. Rows with
+    states have the places of these, and a further argument links those that have become one
+    (terascope.kernels.merge.states.Chains).
     """
     layout = wide_shape(shape) if wide else shape
     words = range(layout.words)
@@ -175,7 +178,9 @@ def combine_kernel(shape: Shape, wide: bool) -> GeneratedKernel:
         "return kept",
     ]
     types = ROWS, output(np.float64, 2), INTEGER, INTEGER, output(np.int32)
-    return GeneratedKernel("combine(rows, floats, start, end, places)", body, *types)
+    if not shape.states:
+        return GeneratedKernel("combine(rows, floats, start, end, places)", body, *types)
+    return GeneratedKernel("combine(rows, floats, start, end, places, links)", body, *types, ROWS)
 
 
 def slot_lines(shape: Shape, layout: Shape) -> list[str]:
@@ -183,6 +188,9 @@ def slot_lines(shape: Shape, layout: Shape) -> list[str]:
     lines: list[str] = []
     high = layout.slot(len(shape.slots))
     for j, kind in enumerate(shape.slots):
+        if kind.state is not None:
+            lines += linked(layout.slot(j), 1 << (j + 1), shape.states.index(j))
+            continue
         at, bit, array = layout.slot(j), 1 << (j + 1), view(kind, "rows", "floats")
         if kind == SUM_INT:
             lines += [f"a, b = rows[held, {at}], rows[i, {at}]", "total = a + b"]
@@ -201,13 +209,36 @@ def slot_lines(shape: Shape, layout: Shape) -> list[str]:
     return lines
 
 
-def merge_groups(shape: Shape, parts: Sequence[Rows]) -> Rows | None:
-    """The groups of several tables, each once; None when a 64-bit sum overflows."""
+def linked(at: int, bit: int, k: int) -> list[str]:
+    """Link the state of row i, in word `at`, behind that of row `held`."""
+    return [
+        f"if other & {bit} != 0:",
+        f"    if mine & {bit} != 0:",
+        f"        links[{k}, rows[i, {at}]] = links[{k}, rows[held, {at}]]",
+        f"        links[{k}, rows[held, {at}]] = rows[i, {at}]",
+        "    else:",
+        f"        rows[held, {at}] = rows[i, {at}]",
+    ]
+
+
+def merge_groups(
+    shape: Shape, parts: Sequence[Rows], states: RowStates | None = None
+) -> Rows | None:
+    """The groups of several tables, each once; None when a 64-bit sum overflows. `states`: those
+    of the rows.
+    """
     rows = np.concatenate([np.empty((0, shape.stride), np.int64), *parts])
     places = np.empty(places_for(len(rows)), np.int32)
     combine = combine_kernel(shape, False).over(len(rows))
-    kept = int(combine(rows, rows.view(np.float64), 0, len(rows), places))
-    return None if kept < 0 else rows[:kept]
+    if states is None:
+        kept = int(combine(rows, rows.view(np.float64), 0, len(rows), places))
+        return None if kept < 0 else rows[:kept]
+    chains = Chains(rows, states, shape)
+    kept = int(combine(rows, rows.view(np.float64), 0, len(rows), places, chains.links))
+    if kept < 0:
+        return None
+    chains.resolve(rows[:kept])
+    return rows[:kept]
 
 
 def places_for(rows: int) -> int:
@@ -226,8 +257,10 @@ PARTS: Final = 1 << 9
 class MergeTable:
     """Rows in parts: part p is rows [p * capacity, p * capacity + fills[p])."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, states: RowStates | None = None) -> None:
+        """`states`: those of the rows."""
         self.wide = wide_shape(shape)
+        self._states = states
         self._kernel = combine_kernel(shape, True)
         self._give_room(1, FIRST_CAPACITY)
 
@@ -271,7 +304,13 @@ class MergeTable:
         start = part * self.capacity
         end = start + int(self.fills[part])
         combine = self._kernel.over(end - start)
-        kept = combine(self.rows, self.rows.view(np.float64), start, end, self._places)
+        rows = self.rows, self.rows.view(np.float64), start, end, self._places
+        if self._states is not None:
+            chains = Chains(self.rows[start:end], self._states, self.wide)
+            kept = combine(*rows, chains.links)
+            chains.resolve(self.rows[start:kept])
+        else:
+            kept = combine(*rows)
         groups = int(kept - start)
         self.fills[part] = groups
         return groups

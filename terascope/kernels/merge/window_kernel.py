@@ -124,6 +124,8 @@ def statements(kind: SlotKind, j: int, at: int, bit: int) -> SlotStatements:
     rows, out = view(kind, "rows", "floats"), view(kind, "out", "out_floats")
     if kind == RANGE:
         return SlotStatements(given=[f"out[made, {at}] = rows[low, {at}]"])
+    if kind.state is not None:  # merged afterwards, from these rows of slices
+        return SlotStatements(given=[f"out[made, {at}] = (low << 32) | high"])
     begun = [f"total{j}, above{j} = np.int64(0), np.int64(0)"]
     if kind.take_back:
         return SlotStatements(

@@ -145,6 +145,11 @@ class BoundedTable:
             rows = rows[taken:]
             self._hand_over()
 
+    def held(self) -> Rows:
+        """A copy of all groups, which stay."""
+        rows = self._table.reshape(-1, self.shape.stride)
+        return np.asarray(rows[rows[:, 0] != 0])
+
     def flush(self) -> None:
         """All groups leave, old ones first. The table is then as new."""
         while not self._module.flush(*self.storage, self._state):

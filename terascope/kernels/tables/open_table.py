@@ -115,6 +115,11 @@ class OpenTable:
         else:
             self._insert(groups)
 
+    def held(self) -> Rows:
+        """A copy of all groups, which stay."""
+        rows = self._entries.reshape(-1, self.shape.stride)
+        return np.asarray(rows[rows[:, 0] != 0])
+
     def take(self) -> Rows:
         """All groups; the table is empty then."""
         groups = np.empty((self.count, self.shape.stride), np.int64)
@@ -270,6 +275,9 @@ class NumpyTable:
             changed[1:] |= np.diff(key[order]) != 0
         return grouped(self.shape, rows[order], np.flatnonzero(changed), columns)
 
+    def held(self) -> Rows:
+        return self.take()
+
     def take(self) -> Rows:
         return np.zeros((0, self.shape.stride), np.int64)
 
@@ -291,9 +299,22 @@ def grouped(shape: Shape, rows: Codes, starts: NDArray[np.intp], columns: TableC
         valid = mask[rows] != 0
         seen = np.add.reduceat(valid, starts) if len(starts) else np.zeros(0, np.int64)
         groups[:, 0] |= (seen > 0).astype(np.int64) << (j + 1)
+        if kind.state is not None:
+            target[:] = numbered(vector, rows, starts, seen > 0)
+            continue
         result = np.where(seen > 0, reduced(kind, vector[rows], valid, starts), 0)
         target[:] = result.astype(np.float64).view(np.int64) if kind.is_float else result
     return groups
+
+
+def numbered(
+    numbers: Values, rows: Codes, starts: NDArray[np.intp], seen: NDArray[np.bool_]
+) -> Values:
+    """Number the states of groups, and their tuples; see terascope.functions.slots.NUMBERED."""
+    own = np.where(seen, int(numbers[-1]) + np.cumsum(seen) - 1, 0)
+    numbers[rows] = np.repeat(own, np.diff(np.append(starts, len(rows))))
+    numbers[-1] += np.count_nonzero(seen)
+    return own
 
 
 def reduced(kind: SlotKind, vector: Values, valid: Flags, starts: NDArray[np.intp]) -> Values:

@@ -24,7 +24,7 @@ import numpy as np
 from terascope.functions.slots import RANGE, SUM_INT, SlotKind
 from terascope.kernels.codegen.generated_modules import indent
 from terascope.kernels.columns.arrays import Codes, Masks, Rows, Values
-from terascope.machine_code import column
+from terascope.machine_code import column, output
 
 MOST_SLOTS: Final = 60
 """The number of bits of the state word."""
@@ -71,6 +71,11 @@ class Shape:
         return tuple(j for j, kind in enumerate(self.slots) if kind == SUM_INT)
 
     @property
+    def states(self) -> tuple[int, ...]:
+        """The slots whose word is the number of a state."""
+        return tuple(j for j, kind in enumerate(self.slots) if kind.state is not None)
+
+    @property
     def with_high_words(self) -> Shape:
         """The same groups with sums of 128 bits: their high words are slots behind all others."""
         return Shape(self.keys, self.slots + (SUM_INT,) * len(self.sums))
@@ -114,9 +119,16 @@ def column_types(shape: Shape, sure: bool) -> list[Any]:
     arguments = [kind for kind in shape.slots if kind.takes_argument]
     return [
         *(column(np.int32) for _ in range(shape.keys)),
-        *(column(np.float64 if kind.is_float else np.int64) for kind in arguments),
+        *(value_type(kind) for kind in arguments),
         *(column(np.uint8) for _ in arguments if not sure),
     ]
+
+
+def value_type(kind: SlotKind) -> Any:
+    """The type of the values of an argument. Kernels write the numbers of states."""
+    if kind.state is not None:
+        return output(np.int64)
+    return column(np.float64 if kind.is_float else np.int64)
 
 
 def column_names(shape: Shape, sure: bool) -> str:

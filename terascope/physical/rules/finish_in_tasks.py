@@ -272,7 +272,7 @@ def steps_above(chain: Sequence[Rel], join: Join, planner: RowPlanner) -> RowPip
     if join.residual is not None:
         if join.kind != "inner":
             return None
-        program = planner.kept(program, join.residual)
+        program = planner.kept(program, join.residual, join.fields)
     return planner.stepped(chain, program)
 
 

@@ -156,8 +156,11 @@ def accounted(one: TreeDecision, queries: tuple[Query, ...], curves: Curves) -> 
 
 
 def growing(low: LowPlan) -> list[LowAggregate]:
-    """The aggregations that could be nodes of a tree: those with epochs and keys."""
-    return [q for q in low.aggregations if q.epoch is not None and q.plain_keys]
+    """The aggregations that could be nodes of a tree: those with epochs and keys, whose groups are
+    words.
+    """
+    timed = [q for q in low.aggregations if q.epoch is not None and q.plain_keys]
+    return [q for q in timed if not q.shape.states]
 
 
 def families(

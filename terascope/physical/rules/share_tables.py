@@ -262,7 +262,9 @@ def tuples_of(queries: Queries) -> object:
 
 
 def keys_of(queries: Queries) -> object:
-    """A key that is equal for aggregations that may share a table."""
+    """A key that is equal for aggregations that may share a table. Groups with states and groups
+    with a row for each range of FLOATs do not.
+    """
     return tuple(
         (
             name,
@@ -270,6 +272,7 @@ def keys_of(queries: Queries) -> object:
             frozenset(expr for _, expr in q.keys),
             len(q.keys),
             q.epoch_expr,
+            "ranges" if q.shape.ranges else "states" if q.shape.states else "",
         )
         for name, q in queries.items()
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from terascope.functions.partial_states import PartialState
 from terascope.physical.split.host import LowSafety
 from terascope.plan.build import conjunction
 from terascope.plan.expr import AggCall, Col, Expr, columns_of, transform
@@ -137,6 +138,15 @@ def sub_aggregate_name(call: AggCall) -> str:
     return f"{call.function.name}_{plain}"
 
 
+def mixes_rows(calls: Iterable[AggCall]) -> bool:
+    """Whether some sub-aggregate splits a group into several rows, which those with states do not
+    allow.
+    """
+    functions = [call.function for call in calls]
+    states = any(isinstance(function, PartialState) for function in functions)
+    return states and any(function.splits_groups for function in functions)
+
+
 ScanKey: TypeAlias = tuple[tuple[str, ...], str, int | None, tuple[SourceField, ...]]
 
 
@@ -172,7 +182,10 @@ class Drafts:
         grouped = None if keys is None else frozenset(keys)
         alike = self._alike.setdefault((scan_key(scan), frozenset(wanted), grouped), [])
         for draft in alike:
-            if len(draft.aggs.keys() | needed) <= self.judge.host.most_slots and draft.join(scan):
+            together = draft.aggs.keys() | needed
+            if len(together) > self.judge.host.most_slots or mixes_rows(together):
+                continue
+            if draft.join(scan):
                 return draft
         name = self.names.take(f"{query}_low")
         live_keys = self.live and grouped is not None

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from terascope.analysis.costs import Costs
 from terascope.functions import roles
 from terascope.functions.base import Value
+from terascope.functions.partial_states import PartialState
 from terascope.kernels.tables.slots import MOST_SLOTS
 from terascope.physical.split.selection import Selection
 from terascope.plan.expr import (
@@ -210,7 +211,11 @@ class LowSafety:
     def sub_aggregate(self, call: AggCall) -> str | None:
         if not call.function.cheap:
             return f"aggregate {call.function.name} is not for the low level"
-        if call.type not in self.host.value_types:
+        if isinstance(call.function, PartialState):
+            unable = next((a for a in call.args if a.type not in self.host.key_types), None)
+            if unable is not None:
+                return f"host {self.host.name} keeps no {unable.type.label} in a state"
+        elif call.type not in self.host.value_types:
             return f"host {self.host.name} holds no {call.type.label} in a group"
         return next(filter(None, map(self.unsafe, call.args)), None)
 

@@ -20,18 +20,31 @@ from terascope.functions.base import (
     FIRST,
     AggregateFunction,
     AggregatePart,
+    Decomposition,
     Slope,
     Term,
     Trend,
     Value,
 )
+from terascope.functions.partial_states import PartialState, state_parts
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts, LowDraft, Names
 from terascope.physical.split.host import LowSafety
 from terascope.physical.split.selection import Selection
 from terascope.plan.build import call as build_call
 from terascope.plan.build import term_expr
-from terascope.plan.expr import AggCall, Call, Cast, Col, Expr, Lit, children, is_constant, rebuild
+from terascope.plan.expr import (
+    AggCall,
+    Call,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    Param,
+    children,
+    is_constant,
+    rebuild,
+)
 from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
@@ -98,7 +111,13 @@ def sub_aggregation(
     own = fewest(expr for _, expr in keys)
     groups = fewest((*own, *(a for call in calls if depends_on_set(call) for a in call.args)))
     several = finer or rel.sets is not None or set(groups) != set(own)
-    splits = [split_call(call, several) for call in calls]
+    types = {f.name: f.type for f in rel.source.fields}
+    places = [tuple(over_source(Col(n, types[n]), chosen, judge) for n in c.order) for c in calls]
+    splits = [split_call(call, several, at) for call, at in zip(calls, places, strict=True)]
+    if any(isinstance(split, SplitCall) and split.has_states for split in splits):
+        # A group with states has one row: sums of FLOATs are states then, too.
+        pairs = zip(calls, places, strict=True)
+        splits = [split_call(call, several, at, one_row=True) for call, at in pairs]
     reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
     if drafts.live and epoch_key(chosen.scan, groups) is None:
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
@@ -124,7 +143,15 @@ def key_name(expr: Expr, keys: tuple[Named, ...]) -> str:
 
 
 def over_scan(call: AggCall, chosen: Selection, judge: LowSafety) -> AggCall:
-    return replace(call, args=tuple(judge.with_value(chosen.over_scan(a)) for a in call.args))
+    """A call over the columns of the scan, with the values of parameters."""
+    known = (judge.with_value(parameter) for parameter in call.parameters)
+    parameters = tuple(p for p in known if isinstance(p, Lit | Param))
+    args = tuple(over_source(a, chosen, judge) for a in call.args)
+    return replace(call, args=args, parameters=parameters)
+
+
+def over_source(expr: Expr, chosen: Selection, judge: LowSafety) -> Expr:
+    return judge.with_value(chosen.over_scan(expr))
 
 
 def against(
@@ -208,6 +235,10 @@ class SplitCall:
     of_nothing: Value = None
 
     @property
+    def has_states(self) -> bool:
+        return any(isinstance(c.function, PartialState) for sub in self.subs for c in sub.calls)
+
+    @property
     def keyed(self) -> tuple[Expr, ...]:
         """The arguments that become keys of the low-level groups."""
         return self.call.args if depends_on_set(self.call) else ()
@@ -225,23 +256,49 @@ def depends_on_set(call: AggCall) -> bool:
     return (call.distinct or function.of_set) and not function.ordered and bool(call.args)
 
 
-def split_call(call: AggCall, finer: bool) -> SplitCall | str:
-    """Return the sub- and the super-aggregate of a call, or the reason why it does not split."""
+def split_call(
+    call: AggCall, finer: bool, places: tuple[Expr, ...] = (), one_row: bool = False
+) -> SplitCall | str:
+    """Return the sub- and the super-aggregate of a call, or the reason why it does not split.
+    `places`: the place of a tuple in the stream, for an order-dependent aggregate. `one_row`: a
+    group must have one row, also where FLOATs are summed.
+    """
     function = call.function
     if depends_on_set(call) and not function.user_defined:
         return SplitCall(call, ())
     types = tuple(a.type for a in call.args)
     made = None if call.distinct or call.parameters else function.split(types, finer)
-    if made is None:
-        return f"aggregate {function.name} does not split"
-    subs = tuple(sub_call(part, call) for part in made.parts)
+    if made is None or (one_row and splits_rows(made)):
+        return split_states(call, places)
+    subs = tuple(sub_call(part, call.args) for part in made.parts)
     return SplitCall(call, subs, made.finish, made.of_nothing)
 
 
-def sub_call(part: AggregatePart, call: AggCall) -> SubCall:
+def splits_rows(made: Decomposition) -> bool:
+    return any(sub.splits_groups for part in made.parts for sub, _ in part.subs)
+
+
+def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
+    """The split of a call that keeps a state in each group (paper 1, 3.2)."""
+    function = call.function
+    values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
+    kind = None
+    if not call.distinct and len(values) == len(call.parameters):
+        given = values[: function.state_parameters]
+        kind = function.state(tuple(a.type for a in call.args), given)
+    if kind is None:
+        return f"aggregate {function.name} does not split"
+    args = (*call.args, *places)
+    types = tuple(a.type for a in args)
+    finishing = values[function.state_parameters :]
+    made = state_parts(function, kind, types, call.type, finishing)
+    return SplitCall(call, tuple(sub_call(part, args) for part in made.parts), made.finish)
+
+
+def sub_call(part: AggregatePart, over_args: Sequence[Expr]) -> SubCall:
     calls = []
     for sub, over in part.subs:
-        args = tuple(term_expr(term, call.args) for term in over)
+        args = tuple(term_expr(term, over_args) for term in over)
         calls.append(AggCall(sub, args, sub.type_rule(tuple(a.type for a in args))))
     return SubCall(tuple(calls), part.merge)
 

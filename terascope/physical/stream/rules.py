@@ -149,10 +149,7 @@ def low_stream(number: int, query: LowQuery, groups: GroupFields | None, trees: 
     assert groups is not None
     keys = [column_text(expr) for _, expr in query.keys]
     key = digest("|".join(["groups", *tuples, *keys]))
-    slots = [
-        f"{slot.kind}({'' if slot.argument is None else column_text(slot.argument)})"
-        for slot in query.slots
-    ]
+    slots = [f"{slot.kind}({', '.join(map(column_text, slot.arguments))})" for slot in query.slots]
     value, sliced = groups.epoch_name, slice_stream(rel)
     return LowStream(
         number, query.name, key, scan, groups, (*keys, *slots), value, read, sliced=sliced

@@ -260,6 +260,8 @@ def rearranged(batch: pa.RecordBatch, before: Sequence[str], now: Sequence[str])
             was = before.index(text)
             seen |= ((state >> np.int64(1 + was)) & 1) << np.int64(1 + place)
             slots.append(batch.column(f"s{was}"))
+        elif text.startswith("state["):
+            slots.append(pa.nulls(batch.num_rows, pa.large_binary()))
         elif "_float" in text.partition("(")[0]:
             slots.append(pa.array(np.zeros(batch.num_rows)))
         else:

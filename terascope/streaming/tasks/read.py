@@ -25,7 +25,7 @@ from terascope.execute.reading_task import NativeRead, Partials, taken
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.task import Groups, LowTask, Ready
 from terascope.files import PRIVATE
-from terascope.functions.overflow import overflow_of
+from terascope.functions.overflow import overflow_of, states_of
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import PartFormat, Sink, Target
 from terascope.physical.splits import Epochs
@@ -110,7 +110,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     watch = Watch(
         native.read.clocks, given.closed, reading.late, fields, reading.late_format, mode, sampler
     )
-    with SegmentWriter(Path(reading.store)) as writer:
+    with states_of("", native.users), SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(given.splits, (), watch.see):
             known = of_own_slots(ready, wide)
             yield from store_payloads(

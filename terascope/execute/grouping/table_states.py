@@ -1,0 +1,152 @@
+"""The states of the groups in a table: sub-aggregates that need more than a word (paper 1, 3.2).
+
+In: the tuples of a batch, after the table has given each the number of its group's state. Out: the
+states of groups that leave the table, packed and stored beside the pending groups; a state that is
+full (FLUSHME) leaves before its group does, as an evicted group would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from terascope.execute.grouping.pending_tuples import TupleVectors
+from terascope.execute.grouping.selections import Selection
+from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
+from terascope.kernels.columns.task_dictionaries import TaskDictionaries
+from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
+from terascope.kernels.tables.slots import Shape
+from terascope.physical.low_plan import Slot
+from terascope.sketches.base import Argument, CodedValues, Numbers, Packed, StateColumn, StateKind
+
+
+@dataclass
+class SlotStates:
+    """The states of one slot."""
+
+    slot: int
+    kind: StateKind
+    column: StateColumn
+    next: int = 0
+    """The next free number."""
+    numbers: Ints | None = None
+    """The number of each tuple of the batch, and the next free one."""
+    masks: Masks | None = None
+    arguments: Sequence[Any] = ()
+
+    def iterate(self, rows: Codes, present: bool) -> None:
+        """Take some tuples of the batch in. `present`: all have values."""
+        assert self.numbers is not None
+        assert self.masks is not None
+        self.next = int(self.numbers[-1])
+        some = rows if present else rows[self.masks[rows] != 0]
+        if not len(some):
+            return
+        everybody = len(some) == len(self.numbers) - 1
+        numbers = self.numbers[:-1] if everybody else self.numbers[some]
+        arguments = [own if everybody else taken(own, some) for own in self.arguments]
+        if self.kind.from_states:
+            self.column.merge(numbers, arguments[0])
+        else:
+            self.column.iterate(numbers, arguments)
+
+    def clear(self) -> None:
+        self.column.clear()
+        self.next = 0
+        if self.numbers is not None:
+            self.numbers[-1] = 0
+
+
+def taken(argument: Any, rows: Codes) -> Argument:
+    if isinstance(argument, CodedValues):
+        return replace(argument, codes=argument.codes[rows])
+    return argument.take(rows) if not isinstance(argument, np.ndarray) else argument[rows]
+
+
+class TableStates:
+    def __init__(self, slots: Sequence[Slot], dictionaries: TaskDictionaries) -> None:
+        self._dictionaries = dictionaries
+        kinds = ((j, slot.kind.state) for j, slot in enumerate(slots))
+        self._slots = {j: SlotStates(j, kind, kind.low()) for j, kind in kinds if kind is not None}
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(own.column.memory_bytes for own in self._slots.values())
+
+    def vector(
+        self, j: int, slot: Slot, tuples: TupleVectors, selection: Selection, entry: Selection
+    ) -> Vector:
+        """The column in which the table numbers the tuples of a slot, and which of them have all
+        values. It has an entry more than there are tuples.
+        """
+        own = self._slots[j]
+        arguments, masks = tuples.state_arguments(slot, selection, entry, self._dictionaries)
+        own.numbers = np.empty(tuples.count + 1, np.int64)
+        own.numbers[-1] = own.next
+        own.masks, own.arguments = masks, arguments
+        return own.numbers, masks
+
+    def iterate(self, tuples: TupleVectors, rows: Codes) -> None:
+        """Take tuples that the table has just numbered into their states."""
+        for own in self._slots.values():
+            assert own.masks is not None
+            with telling_states():
+                own.iterate(rows, tuples.is_present(own.masks))
+
+    def done(self) -> None:
+        """The batch is over: forget its vectors."""
+        for own in self._slots.values():
+            own.numbers, own.masks, own.arguments = None, None, ()
+
+    def leave(self, rows: Rows, shape: Shape, pending: RowStates) -> Rows:
+        """Groups that left the table, with the numbers of their states among the pending ones."""
+        made = rows.copy()
+        for (j, word, store), own in zip(pending.places, self._slots.values(), strict=True):
+            assert own.slot == j
+            assert word == shape.slot(j)
+            seen = seen_rows(made, j)
+            numbers = made[seen, word]
+            with telling_states():
+                made[seen, word] = store.add(own.column.pack(numbers))
+                own.column.drop(numbers)
+        return made
+
+    def full(self) -> FullStates:
+        """The states that were full while tuples were taken in; they are empty again."""
+        found = ((own.slot, own.column.flushed()) for own in self._slots.values())
+        return FullStates([(slot, *full) for slot, full in found if full is not None])
+
+    def clear(self) -> None:
+        """The table is empty."""
+        for own in self._slots.values():
+            own.clear()
+
+
+@dataclass(frozen=True)
+class FullStates:
+    """Packed states that leave before their groups do."""
+
+    found: list[tuple[int, Numbers, Packed]]
+    """The slot of some states, their numbers, and what they held."""
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def rows(self, held: Rows, pending: RowStates) -> Iterator[tuple[Rows, Ints]]:
+        """A row for each state, with the keys of its group and nothing else; and the place of the
+        group in `held`: all groups that have one of these states.
+        """
+        shape = pending.shape
+        stores = dict(zip(shape.states, pending.stores, strict=True))
+        for slot, numbers, packed in self.found:
+            word, seen = shape.slot(slot), seen_rows(held, slot)
+            order = seen[np.argsort(held[seen, word], kind="stable")]
+            places = order[np.searchsorted(held[order, word], numbers)]
+            rows = np.zeros((len(numbers), shape.stride), np.int64)
+            rows[:, : shape.first_slot] = held[places, : shape.first_slot]
+            rows[:, 0] = 1 | 2 << slot
+            rows[:, word] = stores[slot].add(packed)
+            yield rows, places

@@ -1,0 +1,230 @@
+"""An aggregate made of two others: a sub-aggregate next to the source, a super-aggregate above.
+
+In: two registered aggregates that a declaration names,
+`int UDAF char(36) [low_x, high_x] x(int)` (paper 1, 3.2). Out: the aggregate x. The sub-aggregate's
+value, text or bytes, is what the super-aggregate takes. Super-aggregates are merged themselves, so
+that there may be any number of levels. Layout of a packed state: `TH`, version, then 0 and the
+value of the sub-aggregate, 1 and the packed state of the super-aggregate, or 2: no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.functions.base import AggregateFunction, State, Value, ValueMistake
+from terascope.functions.object_states import object_columns, object_state_kind, object_value
+from terascope.functions.values import as_bytes
+from terascope.functions.vector_dictionary import coded
+from terascope.sketches.base import (
+    Argument,
+    Numbers,
+    Packed,
+    StateColumn,
+    StateKind,
+    packed_states,
+)
+from terascope.types import Type
+
+FAMILY: Final = b"TH\x01"
+LOW, HIGH, NOTHING = b"\x00", b"\x01", b"\x02"
+
+
+class HalvedAggregate(AggregateFunction):
+    """A sub- and a super-aggregate under one name. A state is the pair of theirs."""
+
+    low: ClassVar[AggregateFunction]
+    high: ClassVar[AggregateFunction]
+
+    def type_rule(self, args: tuple[Type, ...]) -> Type:
+        return self.high.type_rule((self.low.type_rule(args[: self.arity]),))
+
+    def zero(self, *parameters: Value) -> State:
+        return self.low.zero(*parameters), self.low.zero(*parameters), None
+
+    def reduce(self, state: State, *args: Value) -> State:
+        nothing, low, high = state
+        return nothing, self.low.reduce(low, *args), high
+
+    def merge(self, left: State, right: State) -> State:
+        nothing = left[0]
+        if left == (nothing, nothing, None):
+            return right
+        if right == (nothing, nothing, None):
+            return left
+        return nothing, nothing, self.high.merge(self.lifted(left), self.lifted(right))
+
+    def lifted(self, state: State) -> State:
+        """The super-aggregate's state of everything that came."""
+        nothing, low, high = state
+        high = self.high.zero() if high is None else high
+        if low == nothing:
+            return high
+        value = self.low.finish(low)
+        return high if value is None else self.high.reduce(high, value)
+
+    def finish(self, state: State, *parameters: Value) -> Value:
+        return self.high.finish(self.lifted(state), *parameters)
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        """The kind whose columns are those of the two aggregates."""
+        low = kept_by(self.low, args, parameters)
+        value_type = self.low.type_rule(args)
+        high = kind_of(self.high, (value_type,), ())
+        if high is None:
+            return None
+        return StateKind(
+            f"{self.name} [{low}, {high}]",
+            partial(LowHalf, self, low.low),
+            partial(HighHalf, self, high.high, value_type),
+        )
+
+    def finish_state(self, packed: bytes | None, *finish_parameters: Value) -> Value:
+        held = None
+        if packed is not None:
+            if packed[:4] != FAMILY + HIGH:
+                raise ValueError(f"these bytes are no packed state of {self.name}")
+            held = packed[4:]
+        return finished(self.high, held, *finish_parameters)
+
+
+def halved(
+    name: str, low: AggregateFunction, high: AggregateFunction, scratchpad: int
+) -> AggregateFunction:
+    """The aggregate of two others. `scratchpad`: the most bytes of the sub-aggregate's value; 0:
+    not limited.
+    """
+    members = {
+        "low": low,
+        "high": high,
+        "name": name,
+        "arity": low.arity,
+        "state_parameters": low.state_parameters,
+        "finish_parameters": high.finish_parameters,
+        "user_defined": True,
+        "mergeable": high.mergeable,
+        "cheap": low.cheap,
+        "scratchpad": scratchpad,
+        "error_bound": high.error_bound,
+        "doc": f"{high.name} of {low.name}",
+        "example_parameters": (
+            *low.example_parameters[: low.state_parameters],
+            *high.example_parameters[high.state_parameters :],
+        ),
+    }
+    made: type[HalvedAggregate] = type("HalvedAggregate", (HalvedAggregate,), members)
+    return made()
+
+
+def kept_by(
+    aggregate: AggregateFunction, args: tuple[Type, ...], parameters: tuple[Value, ...]
+) -> StateKind:
+    """The kind of a sub-aggregate, whose states need not merge."""
+    kept: Callable[..., StateKind] = getattr(aggregate, "kept", partial(object_columns, aggregate))
+    return kept(args, parameters)
+
+
+def kind_of(
+    aggregate: AggregateFunction, args: tuple[Type, ...], parameters: tuple[Value, ...]
+) -> StateKind | None:
+    """The kind that an aggregate declares, else that of its objects."""
+    declared = getattr(aggregate, "state", None)
+    found: StateKind | None = None if declared is None else declared(args, parameters)
+    return found or object_state_kind(aggregate, args, parameters)
+
+
+def finished(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> Value:
+    declared: Callable[..., Value] | None = getattr(aggregate, "finish_state", None)
+    if declared is None:
+        return object_value(aggregate, packed, *parameters)
+    return declared(packed, *parameters)
+
+
+class LowHalf(StateColumn):
+    """States of the sub-aggregate; packed, each is its value."""
+
+    def __init__(self, whole: HalvedAggregate, make: Callable[[], StateColumn]) -> None:
+        self.whole, self._column = whole, make()
+
+    def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
+        self._column.iterate(numbers, arguments)
+
+    def merge(self, numbers: Numbers, packed: Packed) -> None:
+        raise ValueMistake(f"function {self.whole.low.name}: values of it are merged above")
+
+    def pack(self, numbers: Numbers) -> Packed:
+        return self._values(self._column.pack(numbers))
+
+    def flushed(self) -> tuple[Numbers, Packed] | None:
+        found = self._column.flushed()
+        return None if found is None else (found[0], self._values(found[1]))
+
+    def _values(self, packed: Packed) -> Packed:
+        return packed_states([FAMILY + self._value(held) for held in packed.to_pylist()])
+
+    def _value(self, held: bytes) -> bytes:
+        found = finished(self.whole.low, held)
+        if found is None:
+            return NOTHING
+        value = as_bytes(found)
+        if 0 < self.whole.scratchpad < len(value):
+            raise ValueMistake(
+                f"function {self.whole.low.name}: a state of {len(value)} bytes is larger than its"
+                f" scratchpad of {self.whole.scratchpad} bytes"
+            )
+        return LOW + value
+
+    def drop(self, numbers: Numbers) -> None:
+        self._column.drop(numbers)
+
+    def clear(self) -> None:
+        self._column.clear()
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._column.memory_bytes
+
+
+class HighHalf(StateColumn):
+    """States of the super-aggregate, which takes values of the sub-aggregate in."""
+
+    def __init__(
+        self, whole: HalvedAggregate, make: Callable[[], StateColumn], value_type: Type
+    ) -> None:
+        self.whole, self._column = whole, make()
+        self._arrow = pa.string() if value_type is Type.STRING else pa.binary()
+
+    def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
+        raise ValueMistake(f"function {self.whole.high.name}: tuples are taken in below")
+
+    def merge(self, numbers: Numbers, packed: Packed) -> None:
+        states = packed.to_pylist()
+        if any(held[:3] != FAMILY or held[3:4] not in (LOW, HIGH, NOTHING) for held in states):
+            raise ValueError(f"these bytes are no packed state of {self.whole.name}")
+        variants = np.array([held[3] for held in states], np.uint8)
+        low, high = variants == LOW[0], variants == HIGH[0]
+        if low.any():
+            found = [held[4:] for held in states if held[3:4] == LOW]
+            values = pa.array(found, pa.binary()).cast(self._arrow)
+            self._column.iterate(numbers[low], [coded(values)])
+        if high.any():
+            held = packed_states([held[4:] for held in states if held[3:4] == HIGH])
+            self._column.merge(numbers[high], held)
+
+    def pack(self, numbers: Numbers) -> Packed:
+        packed = self._column.pack(numbers).to_pylist()
+        return packed_states([FAMILY + HIGH + held for held in packed])
+
+    def drop(self, numbers: Numbers) -> None:
+        self._column.drop(numbers)
+
+    def clear(self) -> None:
+        self._column.clear()
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._column.memory_bytes

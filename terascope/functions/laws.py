@@ -1,0 +1,274 @@
+"""The laws of aggregates, tried on random values: a user's aggregate is checked as built-in ones.
+
+In: an aggregate. Out: an outcome for each law. Any split of the tuples, merged in any order and
+over any number of levels, gives the value of the whole; the state of nothing changes nothing; a
+packed state is the same after its journey; bytes that are no state are refused. The columns of
+states that engines use are compared with zero, reduce, merge and finish on plain values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from terascope.functions.base import AggregateFunction, State, TypeMistake, Value, ValueMistake
+from terascope.functions.halves import finished, kind_of
+from terascope.functions.vector_dictionary import coded
+from terascope.sketches.base import Argument, Packed, StateColumn, StateKind
+from terascope.types import Type
+
+Row: TypeAlias = tuple[Value, ...]
+ROUNDS: Final = 12
+MOST_ROWS: Final = 60
+TOLERANCE: Final = 1e-9
+
+RANDOM: Final[dict[Type, Callable[[Random], Value]]] = {
+    Type.INT: lambda r: r.randint(-1000, 1000),
+    Type.UINT: lambda r: r.randint(0, 1500),
+    Type.FLOAT: lambda r: r.randint(-4000, 4000) / 4,
+    Type.BOOL: lambda r: r.random() < 0.5,
+    Type.STRING: lambda r: "".join(r.choices("abcé ", k=r.randint(0, 4))),
+    Type.IP: lambda r: b"\x04" + bytes([10, 0, r.randint(0, 1), r.randint(0, 9)]),
+    Type.BINARY: lambda r: r.randbytes(r.randint(0, 4)),
+}
+"""Values whose sums neither overflow nor lose digits."""
+
+
+@dataclass(frozen=True)
+class LawOutcome:
+    function: str
+    law: str
+    verdict: Literal["ok", "failed", "not checked"]
+    detail: str = ""
+
+
+def law_outcomes(aggregate: AggregateFunction, seed: int = 1) -> list[LawOutcome]:
+    """Try every law on random tuples of every type that the aggregate takes."""
+    return [outcome(aggregate, law, check, seed) for law, check in LAWS.items()]
+
+
+def outcome(
+    aggregate: AggregateFunction, law: str, check: Callable[..., str | None], seed: int
+) -> LawOutcome:
+    """The first failure of a law, or that there was none."""
+    for types in argument_types(aggregate):
+        random = Random(f"{seed} {law} {types}")
+        for _ in range(ROUNDS):
+            rows = random_rows(aggregate, types, random)
+            try:
+                wrong = check(aggregate, types, rows, random)
+            except NotChecked as reason:
+                return LawOutcome(aggregate.name, law, "not checked", str(reason))
+            except ValueMistake as mistake:
+                wrong = str(mistake)
+            except Exception as mistake:
+                wrong = f"{type(mistake).__name__}: {mistake}"
+            if wrong is not None:
+                shown = f"({', '.join(each.label for each in types)}): {wrong}"
+                return LawOutcome(aggregate.name, law, "failed", shown)
+    return LawOutcome(aggregate.name, law, "ok")
+
+
+class NotChecked(Exception):
+    """A law that does not concern an aggregate."""
+
+
+def argument_types(aggregate: AggregateFunction) -> Iterator[tuple[Type, ...]]:
+    """The lists of types that an aggregate takes."""
+    for types in itertools.product(RANDOM, repeat=aggregate.arity):
+        try:
+            aggregate.type_rule(types)
+        except TypeMistake:
+            continue
+        yield types
+
+
+def random_rows(aggregate: AggregateFunction, types: Sequence[Type], random: Random) -> list[Row]:
+    """Tuples. A last integer is in order where order matters, as a clock is."""
+    count = random.choice([0, 1, 2, random.randint(3, MOST_ROWS)])
+    rows = [tuple(RANDOM[type](random) for type in types) for _ in range(count)]
+    if aggregate.ordered and len(types) > 1 and types[-1].is_integer:
+        rows.sort(key=lambda row: row[-1])
+    return rows
+
+
+def parameters(aggregate: AggregateFunction) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    cut = aggregate.state_parameters
+    return aggregate.example_parameters[:cut], aggregate.example_parameters[cut:]
+
+
+def agrees(left: Value, right: Value) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        close = math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=1e-6)
+        return close or (math.isnan(left) and math.isnan(right))
+    return type(left) is type(right) and bool(left == right)
+
+
+# ---- on plain values -----------------------------------------------------------------------------
+
+
+def reduced(aggregate: AggregateFunction, rows: Sequence[Row]) -> State:
+    state = aggregate.zero(*parameters(aggregate)[0])
+    for row in rows:
+        state = aggregate.reduce(state, *row)
+    return state
+
+
+def plain_value(aggregate: AggregateFunction, state: State) -> Value:
+    return aggregate.finish(state, *parameters(aggregate)[1])
+
+
+def parts_of(rows: Sequence[Row], random: Random) -> list[Sequence[Row]]:
+    """The rows, cut into up to five parts."""
+    cuts = sorted(random.randint(0, len(rows)) for _ in range(random.randint(0, 4)))
+    edges = [0, *cuts, len(rows)]
+    return [rows[a:b] for a, b in itertools.pairwise(edges)]
+
+
+def merges_plainly(
+    aggregate: AggregateFunction, types: Sequence[Type], rows: list[Row], random: Random
+) -> str | None:
+    if not aggregate.mergeable:
+        raise NotChecked("it has no merge")
+    states = [reduced(aggregate, part) for part in parts_of(rows, random)]
+    while len(states) > 1:
+        if not aggregate.ordered:
+            random.shuffle(states)
+        at = random.randrange(len(states) - 1)
+        states[at : at + 2] = [aggregate.merge(states[at], states[at + 1])]
+    whole, merged = (
+        plain_value(aggregate, reduced(aggregate, rows)),
+        plain_value(aggregate, states[0]),
+    )
+    if agrees(whole, merged):
+        return None
+    return f"the whole of {len(rows)} tuples gives {whole!r}, merged parts of it {merged!r}"
+
+
+def keeps_identity(
+    aggregate: AggregateFunction, types: Sequence[Type], rows: list[Row], random: Random
+) -> str | None:
+    if not aggregate.mergeable:
+        raise NotChecked("it has no merge")
+    state, zero = reduced(aggregate, rows), reduced(aggregate, ())
+    before = plain_value(aggregate, state)
+    for merged in (aggregate.merge(state, zero), aggregate.merge(zero, state)):
+        if not agrees(plain_value(aggregate, merged), before):
+            return f"{before!r} becomes {plain_value(aggregate, merged)!r} by a merge with nothing"
+    if not agrees(plain_value(aggregate, state), before):
+        return "a merge changed a state that was handed out"
+    return None
+
+
+# ---- in columns of states ------------------------------------------------------------------------
+
+
+def columns_of(types: Sequence[Type], rows: Sequence[Row]) -> list[Argument]:
+    """The values as an engine hands them to a column of states."""
+    made: list[Argument] = []
+    for place, type in enumerate(types):
+        values: list[Any] = [row[place] for row in rows]
+        if type is Type.FLOAT:
+            made.append(np.array(values, np.float64))
+        elif type.is_integer or type is Type.BOOL:
+            made.append(np.array(values, np.int64))
+        else:
+            arrow = pa.string() if type is Type.STRING else pa.binary()
+            made.append(coded(pa.array(values, arrow)))
+    return made
+
+
+def kind(aggregate: AggregateFunction, types: tuple[Type, ...]) -> StateKind:
+    found = kind_of(aggregate, types, parameters(aggregate)[0])
+    if found is None:
+        raise NotChecked("it has no column of states")
+    return found
+
+
+def low_states(kept: StateKind, types: Sequence[Type], rows: Sequence[Row]) -> list[Packed]:
+    """The packed states of one group in a table next to the source, full ones among them."""
+    column, numbers = kept.low(), np.zeros(len(rows), np.int64)
+    column.iterate(numbers, columns_of(types, rows))
+    full = column.flushed()
+    last = column.pack(np.zeros(1, np.int64))
+    return [last] if full is None else [*(full[1][i : i + 1] for i in range(len(full[1]))), last]
+
+
+def merged_states(kept: StateKind, states: Sequence[Packed]) -> Packed:
+    column = kept.high()
+    for state in states:
+        column.merge(np.zeros(1, np.int64), state)
+    return column.pack(np.zeros(1, np.int64))
+
+
+def merges_in_columns(
+    aggregate: AggregateFunction, types: tuple[Type, ...], rows: list[Row], random: Random
+) -> str | None:
+    kept = kind(aggregate, types)
+    states = [s for part in parts_of(rows, random) for s in low_states(kept, types, part)]
+    random.shuffle(states)
+    for _ in range(random.randint(0, 3)):  # levels between the source and the last one
+        cut = random.randint(0, len(states))
+        pieces = [piece for piece in (states[:cut], states[cut:]) if piece]
+        states = [merged_states(kept, piece) for piece in pieces]
+    found = finished(aggregate, merged_states(kept, states)[0].as_py(), *parameters(aggregate)[1])
+    whole = plain_value(aggregate, reduced(aggregate, rows))
+    if aggregate.error_bound:
+        return outside_bound(aggregate, rows, whole, found)
+    return None if agrees(found, whole) else f"columns of states give {found!r}, not {whole!r}"
+
+
+def outside_bound(
+    aggregate: AggregateFunction, rows: Sequence[Row], exact: Value, found: Value
+) -> str | None:
+    """What is wrong with an approximate value, by the aggregate's own test of its bound. Without
+    one, only that it has a value where the exact one has.
+    """
+    test: Callable[..., bool] | None = getattr(aggregate, "within_bound", None)
+    if test is None:
+        fine = (found is None) == (exact is None)
+    else:
+        fine = test(rows, found, *aggregate.example_parameters)
+    return None if fine else f"{found!r} is not within its bound: {aggregate.error_bound}"
+
+
+def travels(
+    aggregate: AggregateFunction, types: tuple[Type, ...], rows: list[Row], random: Random
+) -> str | None:
+    """A packed state merged into nothing and packed again has the same value."""
+    kept = kind(aggregate, types)
+    once = merged_states(kept, low_states(kept, types, rows))
+    again = merged_states(kept, [once])
+    finish = parameters(aggregate)[1]
+    values = [finished(aggregate, state[0].as_py(), *finish) for state in (once, again)]
+    return None if agrees(*values) else f"{values[0]!r} becomes {values[1]!r} when it is packed"
+
+
+def refuses_damage(
+    aggregate: AggregateFunction, types: tuple[Type, ...], rows: list[Row], random: Random
+) -> str | None:
+    kept = kind(aggregate, types)
+    column: StateColumn = kept.high()
+    for damaged in (b"", b"T", b"no state at all"):
+        try:
+            column.merge(np.zeros(1, np.int64), pa.array([damaged], pa.large_binary()))
+        except ValueError:
+            continue
+        return f"it takes the bytes {damaged!r} for a state"
+    return None
+
+
+LAWS: Final[dict[str, Callable[..., str | None]]] = {
+    "any split, any order": merges_plainly,
+    "nothing changes nothing": keeps_identity,
+    "columns of states": merges_in_columns,
+    "packed and read again": travels,
+    "damaged bytes are refused": refuses_damage,
+}
