@@ -8,9 +8,10 @@ Places make the merge of FIRST and LAST independent of the order in which states
 spill files and slices hand them over in any. Interfaces, and the values of MIN and MAX, compare as
 bytes, text in UTF-8.
 
-A packed state of FIRST and LAST is the header, the number of bytes of the interface (32 bits), the
-clock, the position (64 bits each), the interface and the value; one of MIN and MAX the header and
-the value. The variant has the form of the value (terascope.sketches.value_forms), and bits for LAST
+A packed state of FIRST and LAST is the header, the numbers of bytes of the interface and of the
+value (16 bits each, the lowest ones), the clock, the position (64 bits each), the interface and the
+value; one of MIN and MAX the header, the number of bytes of the value (32 bits) and the value. The
+variant has the form of the value (terascope.sketches.value_forms), and bits for LAST
 or MAX, for an interface that is a number, and for a state that has seen nothing, which is its
 header alone.
 """
@@ -32,10 +33,19 @@ from terascope.sketches.base import (
     Packed,
     StateColumn,
     StateKind,
+    bytes_of,
     packed_of,
+    packed_states,
 )
 from terascope.sketches.byte_pool import BytePool, rest_precedes
-from terascope.sketches.packed_form import HEADER, checked, checked_one, header_of, refusal
+from terascope.sketches.packed_form import (
+    HEADER,
+    checked,
+    checked_one,
+    header_of,
+    refusal,
+    word_at,
+)
 from terascope.sketches.value_forms import (
     FORM_BITS,
     Bytes,
@@ -68,6 +78,8 @@ NOTHING: Final = 32
 VARIANTS: Final = 64
 FIXED: Final = HEADER + 20
 """The bytes of a packed place before the interface."""
+VALUED: Final = HEADER + 4
+"""The bytes of a packed state of MIN or MAX before the value."""
 
 CLOCK, INTERFACE, POSITION, VALUE = 0, 1, 2, 3
 EMPTY: Final = -(2**63)
@@ -107,12 +119,12 @@ def extreme_value(state: bytes) -> Held | None:
     variant = checked_one(state, family, name, VARIANTS, HEADER)
     if variant & NOTHING:
         return None
-    begin = HEADER
-    if placed:
-        begin = FIXED + int.from_bytes(state[4:8], "little")
-        if len(state) < max(begin, FIXED):
-            raise ValueError(refusal(state, family, name))
-    return value_of(Form(variant & FORM_BITS), state[begin:])
+    form = variant & FORM_BITS
+    damaged = (wrong_place if placed else wrong_value)(*bytes_of(packed_states([state])), form)
+    if damaged >= 0 or form >= len(Form):
+        raise ValueError(refusal(state, family, name))
+    begin = FIXED + int.from_bytes(state[4:6], "little") if placed else VALUED
+    return value_of(Form(form), state[begin:])
 
 
 # ---- FIRST and LAST ------------------------------------------------------------------------------
@@ -168,7 +180,7 @@ class EndOfStream(StateColumn):
                 continue
             self._numbered = bool(numbered)
             begins = offsets[seen]
-            lengths = read_words(begins + HEADER, data) & 0xFFFFFFFF
+            lengths = read_words(begins + HEADER, data) & 0xFFFF
             interface, value, ends = begins + FIXED, begins + FIXED + lengths, offsets[seen + 1]
             self._take(
                 numbers[seen],
@@ -195,7 +207,7 @@ class EndOfStream(StateColumn):
         begins = offsets[seen]
         data[begins + 3] = variant
         # The upper half of this word is overwritten by the clock.
-        write_words(interfaces, begins + HEADER, data)
+        write_words(interfaces | (values & 0xFFFF) << 16, begins + HEADER, data)
         write_words(rows[:, CLOCK], begins + 8, data)
         write_words(rows[:, POSITION], begins + 16, data)
         middle = begins + FIXED
@@ -279,11 +291,11 @@ def wrong_place(offsets: Words, data: Bytes, form: int) -> int:
             continue
         if size < FIXED:
             return i
-        interface = np.int64(0)
-        for k in range(4):
-            interface |= np.int64(data[begin + 4 + k]) << (8 * k)
+        interface = np.int64(word_at(data, begin + 4, 2))
         value = size - FIXED - interface
-        if value < 0 or (form <= 2 and value != 8):
+        if value < 0 or np.uint64(value & 0xFFFF) != word_at(data, begin + 6, 2):
+            return i
+        if form < 3 and value != 8:
             return i
         if variant & NUMBERED != 0 and interface != 8:
             return i
@@ -316,12 +328,13 @@ class SmallestBytes(StateColumn):
 
     def merge(self, numbers: Numbers, packed: Packed) -> None:
         offsets, data = checked(packed, EXTREME, EXTREME_NAME, VARIANTS, HEADER)
-        variants = data[offsets[:-1] + 3]
-        if (variants & FORM_BITS != self._form).any():
-            raise ValueError("this state of MIN or MAX has values of another type")
+        wrong = wrong_value(offsets, data, self._form)
+        if wrong >= 0:
+            state = data[offsets[wrong] : offsets[wrong + 1]].tobytes()
+            raise ValueError(refusal(state, EXTREME, EXTREME_NAME))
         self._reach(numbers)
-        seen = np.flatnonzero(variants & NOTHING == 0)
-        found = self._values.of_runs(offsets[seen] + HEADER, offsets[seen + 1], data)
+        seen = np.flatnonzero(data[offsets[:-1] + 3] & NOTHING == 0)
+        found = self._values.of_runs(offsets[seen] + VALUED, offsets[seen + 1], data)
         self._take(numbers[seen], found)
 
     def pack(self, numbers: Numbers) -> Packed:
@@ -330,14 +343,17 @@ class SmallestBytes(StateColumn):
         seen = np.flatnonzero(best >= 0)
         best = best[seen]
         sizes = np.full(len(numbers), HEADER, np.int64)
-        sizes[seen] += self._values.lengths(best)
+        lengths = self._values.lengths(best)
+        sizes[seen] = VALUED + lengths
         offsets = np.zeros(len(numbers) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         data = np.empty(offsets[-1], np.uint8)
         variant = self._form | (TOP if self._largest else 0)
         write_header(data, offsets[:-1], header_of(EXTREME, variant | NOTHING))
         data[offsets[seen] + 3] = variant
-        write_values(best, offsets[seen] + HEADER, data, self._values, False)
+        for k in range(4):
+            data[offsets[seen] + HEADER + k] = lengths >> (8 * k) & 0xFF
+        write_values(best, offsets[seen] + VALUED, data, self._values, False)
         return packed_of(offsets, data)
 
     def drop(self, numbers: Numbers) -> None:
@@ -375,3 +391,18 @@ def take_smallest(
             if before == largest:
                 continue
         best[row] = value + 1
+
+
+@compiled_for(column(np.int64), column(np.uint8), INTEGER)
+def wrong_value(offsets: Words, data: Bytes, form: int) -> int:
+    """The same as `wrong_place`, for MIN and MAX."""
+    for i in range(len(offsets) - 1):
+        begin, size = offsets[i], offsets[i + 1] - offsets[i]
+        variant = np.int64(data[begin + 3])
+        if variant & FORM_BITS != form:
+            return i
+        if variant & NOTHING != 0:
+            continue
+        if size < VALUED or word_at(data, begin + 4, 4) != np.uint64(size - VALUED):
+            return i
+    return -1

@@ -27,7 +27,15 @@ from terascope.sketches.base import (
     StateKind,
     packed_of,
 )
-from terascope.sketches.packed_form import HEADER, Data, Offsets, checked, refusal
+from terascope.sketches.packed_form import (
+    HEADER,
+    Data,
+    Offsets,
+    checked,
+    put_word,
+    refusal,
+    word_at,
+)
 from terascope.sketches.word_lists import Words, reached
 
 FAMILY: Final = "M"
@@ -168,20 +176,6 @@ def take_integers(numbers: Numbers, values: Words, rows: Unsigned) -> None:
             added = low + (cross << np.uint64(33))
             top = b * b + (cross >> np.uint64(31)) + np.uint64(added < low)
             add_squares(rows, row, added, top, np.uint64(0))
-
-
-@inlined
-def word_at(data: Data, at: int, size: int) -> np.uint64:
-    word = np.uint64(0)
-    for k in range(size):
-        word |= np.uint64(data[np.uint64(at + k)]) << np.uint64(8 * k)
-    return word
-
-
-@inlined
-def put_word(data: Data, at: int, size: int, word: np.uint64) -> None:
-    for k in range(size):
-        data[np.uint64(at + k)] = np.uint8((word >> np.uint64(8 * k)) & np.uint64(255))
 
 
 @inlined

@@ -9,12 +9,12 @@ whose meaning is the family's own. All numbers behind them are little endian.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.machine_code import INTEGER, column, compiled_for
+from terascope.machine_code import INTEGER, column, compiled_for, inlined
 from terascope.sketches.base import Packed, bytes_of
 
 Offsets = NDArray[np.int64]
@@ -73,3 +73,17 @@ def first_wrong(offsets: Offsets, data: Data, family: int, variants: int, least:
         if data[at + 3] >= variants:
             return i
     return -1
+
+
+@inlined
+def word_at(data: Data, at: int, size: Any) -> np.uint64:
+    word = np.uint64(0)
+    for k in range(size):
+        word |= np.uint64(data[np.uint64(at + k)]) << np.uint64(8 * k)
+    return word
+
+
+@inlined
+def put_word(data: Data, at: int, size: int, word: np.uint64) -> None:
+    for k in range(size):
+        data[np.uint64(at + k)] = np.uint8((word >> np.uint64(8 * k)) & np.uint64(255))

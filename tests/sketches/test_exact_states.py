@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import pytest
 
-from terascope.functions.aggregates.folding import Maximum, Minimum
-from terascope.functions.aggregates.in_order import First, Last
+from terascope.functions.aggregates.counting import CountDups, members
+from terascope.functions.aggregates.folding import Maximum, Minimum, items
+from terascope.functions.aggregates.in_order import First, Last, Median
 from terascope.functions.aggregates.spread import PopulationVariance, SampleDeviation
 from terascope.functions.aggregates.total import Sum
-from terascope.sketches.base import packed_states
+from terascope.sketches.base import StateKind, packed_states
 from terascope.sketches.extremes import (
     extreme_value,
     first_kind,
@@ -21,6 +23,14 @@ from terascope.sketches.extremes import (
 )
 from terascope.sketches.float_moments import FLOAT_MOMENTS, FLOAT_SUM, moments_of
 from terascope.sketches.moments import INTEGER_MOMENTS, small_moments
+from terascope.sketches.values import (
+    list_kind,
+    numbers_of,
+    ordered_kind,
+    ordered_rows,
+    set_kind,
+    set_sizes,
+)
 from terascope.types import Type
 from tests.sketches.state_laws import argument, folded, states_of
 
@@ -186,3 +196,143 @@ def test_a_state_merged_with_itself_many_times() -> None:
         state.merge(np.zeros(1, np.int64), state.pack(np.zeros(1, np.int64)))
     after = moments_of(state.pack(np.zeros(1, np.int64))[0].as_py())
     assert after[:3] == tuple(2**40 * n for n in before[:3])
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type_", [Type.INT, Type.FLOAT, Type.WIDE], ids=lambda t: t.value)
+def test_lists_of_values(type_: Type) -> None:
+    rng = np.random.default_rng(7)
+    drawn = values(type_, 4000, rng)
+    if type_ is Type.INT:
+        drawn = [v >> int(shift) for v, shift in zip(drawn, rng.integers(0, 64, 4000), strict=True)]
+    rows = [(v,) for v in drawn]
+    numbers = skewed(4000, rng)
+    states = states_of(list_kind(type_), (type_,), numbers, rows, GROUPS, rng)
+    wanted = folded(Median(), numbers, rows, GROUPS)
+    assert [sorted(numbers_of(s).tolist()) for s in states] == [sorted(items(w)) for w in wanted]
+
+
+def test_lists_are_narrow() -> None:
+    column = list_kind(Type.INT).low()
+    column.iterate(np.zeros(1000, np.int64), [np.arange(10**12, 10**12 + 1000)])
+    assert column.pack(np.zeros(1, np.int64)).nbytes < 2100
+
+
+@pytest.mark.parametrize("type_", ANY_TYPE, ids=lambda t: t.value)
+def test_sets_of_values(type_: Type) -> None:
+    rng = np.random.default_rng(8)
+    few = values(type_, 60, rng)
+    if type_ is Type.FLOAT:
+        few[:4] = [0.0, -0.0, float("nan"), -float("nan")]
+    rows = [(few[k],) for k in rng.integers(0, 60, 5000)]
+    rows += [(v,) for v in values(type_, 300, rng)]
+    numbers = skewed(5300, rng)
+    states = states_of(set_kind(type_), (type_,), numbers, rows, GROUPS, rng)
+    dups = folded(CountDups(), numbers, rows, GROUPS)
+    assert [set_sizes(s) for s in states] == [(n, len(members(seen))) for n, seen in dups]
+
+
+def test_values_in_stream_order() -> None:
+    rng = np.random.default_rng(9)
+    count = 800
+    texts, places = values(Type.STRING, count, rng), rng.permutation(count).tolist()
+    interfaces = [f"if{k}" for k in rng.integers(0, 3, count)]
+    clocks = rng.integers(0, 50, count).tolist()
+    rows = list(zip(texts, range(count), clocks, interfaces, places, strict=True))
+    numbers = skewed(count, rng)
+    types = (Type.STRING, Type.INT, Type.ULLONG, Type.STRING, Type.ULLONG)
+    states = states_of(ordered_kind(types[:2]), types, numbers, rows, GROUPS, rng)
+    in_order = sorted(range(count), key=lambda i: rows[i][2:])
+    wanted = [[rows[i][:2] for i in in_order if numbers[i] == g] for g in range(GROUPS)]
+    assert [ordered_rows(state) for state in states] == wanted
+
+
+# ---- all -----------------------------------------------------------------------------------------
+
+PLACE = (Type.ULLONG, Type.STRING, Type.ULLONG)
+CASES = [
+    (first_kind(Type.STRING), (Type.STRING, *PLACE), extreme_value),
+    (last_kind(Type.INT), (Type.INT, *PLACE), extreme_value),
+    (min_kind(Type.STRING), (Type.STRING,), extreme_value),
+    (INTEGER_MOMENTS, (Type.INT,), moments_of),
+    (FLOAT_MOMENTS, (Type.FLOAT,), moments_of),
+    (list_kind(Type.INT), (Type.INT,), numbers_of),
+    (set_kind(Type.STRING), (Type.STRING,), set_sizes),
+    (ordered_kind((Type.STRING,)), (Type.STRING, *PLACE), ordered_rows),
+]
+
+
+def some_states(kind: StateKind, types: tuple[Type, ...], count: int) -> list[bytes]:
+    rng = np.random.default_rng(10)
+    columns = [argument(t, values(t, count, rng)) for t in types]
+    column = kind.low()
+    column.iterate((np.arange(count) ** 2) % 7, columns)
+    packed: list[bytes] = column.pack(np.arange(9)).to_pylist()
+    return packed
+
+
+@pytest.mark.parametrize(("kind", "types", "read"), CASES, ids=lambda c: str(c)[:30])
+def test_states_survive_bytes(kind: StateKind, types: tuple[Type, ...], read: Any) -> None:
+    for state in some_states(kind, types, 500):
+        column = kind.high()
+        column.merge(np.array([3]), packed_states([state]))
+        (again,) = column.pack(np.array([3])).to_pylist()
+        assert repr(read(again)) == repr(read(state))
+        column.drop(np.array([3]))
+        assert column.pack(np.array([3])).equals(kind.high().pack(np.array([0])))
+
+
+@pytest.mark.parametrize(("kind", "types", "read"), CASES, ids=lambda c: str(c)[:30])
+def test_damaged_states_are_refused(kind: StateKind, types: tuple[Type, ...], read: Any) -> None:
+    """Cut short, of another family or version: a sentence. Other damage: that, or a wrong state."""
+    states = some_states(kind, types, 40)
+    whole = max(states, key=len)
+    bad = [b"", b"T", b"TQ\1\0" + whole[4:], whole[:2] + b"\7" + whole[3:], whole[:3] + b"\xff"]
+    bad += [whole[:cut] for cut in range(4, len(whole), 3)]
+    for state in bad:
+        with pytest.raises(ValueError, match=r"bytes are|state"):
+            kind.high().merge(np.array([0]), packed_states([state]))
+        with pytest.raises(ValueError, match=r"bytes are|state"):
+            read(state)
+    rng = np.random.default_rng(11)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[rng.integers(4, len(damaged))] = int(rng.integers(0, 256))
+        for use in (lambda s: kind.high().merge(np.array([0]), packed_states([s])), read):
+            with contextlib.suppress(ValueError):
+                use(bytes(damaged))
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "most"),
+    [
+        (first_kind(Type.INT), (Type.INT, *PLACE), 40),
+        (INTEGER_MOMENTS, (Type.INT,), 60),
+        (FLOAT_MOMENTS, (Type.FLOAT,), 230),
+        (list_kind(Type.INT), (Type.INT,), 90),
+        (set_kind(Type.INT), (Type.INT,), 120),
+    ],
+    ids=str,
+)
+def test_small_groups_take_little_memory(
+    kind: StateKind, types: tuple[Type, ...], most: int
+) -> None:
+    groups = 200_000
+    rng = np.random.default_rng(12)
+    numbers = np.concatenate([np.arange(groups), rng.integers(0, groups, groups)])
+    rng.shuffle(numbers)
+    known = {
+        Type.INT: rng.integers(0, 1500, 2 * groups),
+        Type.FLOAT: rng.normal(0, 1, 2 * groups),
+        Type.ULLONG: np.arange(2 * groups),
+        Type.STRING: argument(Type.STRING, ["eth0"] * (2 * groups)),
+    }
+    column = kind.low()
+    column.iterate(numbers, [known[t] for t in types])
+    assert column.memory_bytes / groups < most
+    before = column.memory_bytes
+    column.drop(np.arange(groups))
+    column.iterate(numbers, [known[t] for t in types])
+    assert column.memory_bytes <= 1.5 * before, "dropped states leave their memory to others"
