@@ -44,7 +44,8 @@ def output(dtype: Any, dimensions: int = 1) -> Any:
 
 def arrays_of(fields: Any, *parts: Any) -> Any:
     """A NamedTuple of arrays, which a kernel takes as one argument; `parts` are their types."""
-    return types.NamedTuple(parts, fields)
+    make: Any = types.NamedTuple
+    return make(parts, fields)
 
 
 INTEGER = types.int64

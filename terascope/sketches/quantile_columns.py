@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ class PackedStates:
     def add(self, owners: Numbers, packed: Packed) -> None:
         """Put packed states behind those that are there."""
         offsets, data = bytes_of(packed)
-        for owner, start, end in zip(owners, offsets, offsets[1:], strict=True):
+        for owner, start, end in zip(owners, offsets[:-1], offsets[1:], strict=True):
             self.grow(int(end - start))
             box, count = self.box, self.count
             begin = self._offsets[count]
@@ -169,7 +169,8 @@ class QuantileColumn(StateColumn):
     def flushed(self) -> tuple[Numbers, Packed] | None:
         if not self._leaving.count:
             return None
-        leaving, self._leaving = self._leaving, PackedStates()
+        leaving = self._leaving
+        self._leaving = PackedStates(len(leaving.box.owners), len(leaving.box.data))
         return leaving.taken()
 
     def drop(self, numbers: Numbers) -> None:
@@ -183,7 +184,7 @@ class QuantileColumn(StateColumn):
     @property
     def memory_bytes(self) -> int:
         held = (*self._work, self._leaving.box.data)
-        return self._regions.memory_bytes + sum(array.nbytes for array in held)
+        return self._regions.memory_bytes + sum(int(array.nbytes) for array in held)
 
     @property
     def _memory(self) -> Memory:
@@ -218,25 +219,26 @@ _MIXED: Final = "a state of FLOATs and a state of integers cannot be merged"
 def _work(size: int) -> Work:
     """Room for the work on a state of so many values and entries."""
     eps = np.zeros(1)
-    entries: list[Any] = [np.empty(ENTRY * size, np.int64) for _ in range(3)]
-    return Work(
-        np.empty(size, np.int64), *entries, np.zeros(COUNTS, np.int64), eps, eps.view(np.uint8)
-    )
+    left, right, made = (np.empty(ENTRY * size, np.int64) for _ in range(3))
+    counts = np.zeros(COUNTS, np.int64)
+    return Work(np.empty(size, np.int64), left, right, made, counts, eps, eps.view(np.uint8))
 
 
-class ValueBuffers(QuantileColumn):
-    """States that are values in the order of arrival; a full one leaves. A state that is merged
-    into one leaves at once, behind it.
-    """
-
-    def __init__(self, eps: float, scratchpad: int = SCRATCHPAD) -> None:
-        super().__init__(eps, scratchpad)
+class LowColumn(QuantileColumn):
+    """A column that takes values only: packed states that are merged into it leave at once."""
 
     def merge(self, numbers: Numbers, packed: Packed) -> None:
         merged = Summaries(self._eps)
         merged.merge(numbers, packed)
         owners = np.unique(np.asarray(numbers))
         self._leaving.add(owners, merged.pack(owners))
+
+
+class ValueBuffers(LowColumn):
+    """States that are values in the order of arrival; a full one leaves."""
+
+    def __init__(self, eps: float, scratchpad: int = SCRATCHPAD) -> None:
+        super().__init__(eps, scratchpad)
 
     def _fill(self, begin: int, numbers: Numbers, keys: NDArray[np.int64]) -> None:
         fill_buffers(
@@ -252,10 +254,14 @@ class ValueBuffers(QuantileColumn):
 
 
 class Summaries(QuantileColumn):
-    """States that are sorted entries and a few values behind them."""
+    """States that are sorted entries and a few values behind them. `exact`: they are never
+    compressed, so that nothing but the scratchpad limits them.
+    """
 
-    def __init__(self, eps: float, scratchpad: int | None = None) -> None:
+    def __init__(self, eps: float, scratchpad: int | None = None, *, exact: bool = False) -> None:
         super().__init__(eps, scratchpad)
+        if exact:
+            self._keep = NO_LIMIT
 
     def _fill(self, begin: int, numbers: Numbers, keys: NDArray[np.int64]) -> None:
         fill_summaries(

@@ -98,13 +98,13 @@ def counted(raw: Any, count: Any, entries: Any, counts: Any) -> Any:
         counts[BUCKETS + word] = 0
         while bits != 0:
             lowest = bits & (~bits + np.uint64(1))
-            place = np.uint64(word * 64 + _ones(lowest - np.uint64(1)))
+            found = np.int64(word * 64 + _ones(lowest - np.uint64(1)))
             at = made * ENTRY
-            entries[at] = low + np.int64(place)
-            entries[at + 1] = counts[place]
+            entries[at] = low + found
+            entries[at + 1] = counts[found]
             entries[at + 2] = 0
             entries[at + 3] = 0
-            counts[place] = 0
+            counts[found] = 0
             bits ^= lowest
             made += 1
     return made
@@ -137,9 +137,9 @@ def _bucket_sort(raw: Any, count: Any, low: Any, span: Any, spare: Any, counts: 
         start += counts[part]
         counts[part] = start
     for i in range(count):
-        part = (np.uint64(spare[i]) - np.uint64(low)) >> shift
-        counts[part] -= 1
-        raw[np.uint64(counts[part])] = spare[i]
+        place = (np.uint64(spare[i]) - np.uint64(low)) >> shift
+        counts[place] -= 1
+        raw[np.uint64(counts[place])] = spare[i]
     for part in range(PARTS):
         begin = counts[part]
         end = counts[part + 1] if part + 1 < PARTS else count
@@ -257,10 +257,10 @@ def bound_of(eps: Any, n: Any) -> Any:
 
 @inlined
 def is_exact(entries: Any, count: Any) -> Any:
+    unsure = np.int64(0)
     for i in range(count):
-        if entries[i * ENTRY + 2] or entries[i * ENTRY + 3]:
-            return False
-    return True
+        unsure |= entries[i * ENTRY + 2] | entries[i * ENTRY + 3]
+    return unsure == 0
 
 
 # ---- entries in a region -------------------------------------------------------------------------

@@ -1,0 +1,52 @@
+"""The quantile summaries of Greenwald and Khanna, and the strategies to keep them (paper 1, 4.1).
+
+In: an eps and the name of a strategy. Out: the `StateKind` of the column for the low level and the
+one that merges. With every strategy an answer is wrong by at most floor(eps n) ranks of n, after
+any tree of merges (terascope.sketches.quantile_entries has the proof), but for `kll`, where that
+holds for 99 answers in 100.
+
+- `gk_lite`: the low level only collects values, and hands them on when the scratchpad is full. The
+  cheapest low level; best where it shares a core with nobody, or groups are short.
+- `gk_heavy`: the low level keeps a compressed summary. It hands on least; best on skewed traffic
+  with values that repeat, such as packet lengths.
+- `gk_medium`: the low level keeps a skip list, compressed a little with every value. The work per
+  tuple is steady, and the largest.
+- `kll`: the low level collects values, and the high level has sketches of DataSketches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from terascope.sketches.base import StateColumn, StateKind
+from terascope.sketches.kll import KllSketches
+from terascope.sketches.quantile_columns import SCRATCHPAD, Summaries, ValueBuffers
+from terascope.sketches.quantile_skip_lists import SkipLists
+
+Maker = Callable[..., StateColumn]
+
+STRATEGIES: Final[Mapping[str, tuple[Maker, Maker]]] = {
+    "gk_lite": (ValueBuffers, Summaries),
+    "gk_heavy": (Summaries, Summaries),
+    "gk_medium": (SkipLists, Summaries),
+    "kll": (ValueBuffers, KllSketches),
+}
+"""The columns of the low level, which take an eps and a scratchpad, and those that merge."""
+DEFAULT_STRATEGY: Final = "gk_heavy"
+
+
+def quantile_kind(
+    eps: float, strategy: str = DEFAULT_STRATEGY, scratchpad: int = SCRATCHPAD
+) -> StateKind:
+    """The columns of a strategy. A scratchpad too small for any state is a ValueError."""
+    low, high = STRATEGIES[strategy]
+    name = f"quantile({eps!r}) {strategy} {scratchpad}"
+    return StateKind(name, partial(low, eps, scratchpad), partial(high, eps))
+
+
+def merging_kind(eps: float) -> StateKind:
+    """The kind that merges packed states of any strategy, which are only known at run time."""
+    high = partial(KllSketches, eps, None)
+    return StateKind(f"quantile({eps!r})", high, high).merging
