@@ -1,0 +1,157 @@
+"""Count-Min sketches at several levels of granularity (paper 1, 4.2; Cormode and Muthukrishnan).
+
+In: keys (terascope.sketches.hitter_ids) and weights. Out: the parameters of a sketch, and the parts
+of kernels that add to its counters, estimate a weight, and search.
+
+A sketch has exact counts of the 256 prefixes of 8 bits and, for each of g levels, d rows of w
+counters. With g = 3 the levels count whole identifiers of 32 bits, and their prefixes of 24 and 16
+bits. A weight is added to one counter of each row, and the smallest of them estimates the weight of
+an identifier: never below it, and above it by more than e / w of the sum of all weights with a
+probability of at most e^-d. The weight of an identifier is no larger than that of its prefixes: the
+search for the heaviest identifiers descends from the heaviest prefixes.
+
+Each row has a hash function of its own, a multiplication by an odd number whose upper bits are the
+place. Sketches of the same parameters are added counter by counter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.machine_code import inlined
+from terascope.sketches.hitter_ids import NAMED, Keys, Prefixes
+from terascope.sketches.hitter_layout import DEEPEST, TOP_CELLS, WIDEST
+
+WIDTH: Final = 256
+DEPTH: Final = 2
+LEVELS: Final = 3
+CANDIDATES: Final = 64
+SEARCHED_BITS: Final = 24
+"""Bits of an identifier below the prefixes that are counted exactly."""
+
+
+@dataclass(frozen=True)
+class SketchSize:
+    """The parameters of a sketch: w counters in each of d rows, for each of g levels."""
+
+    width: int = WIDTH
+    depth: int = DEPTH
+    levels: int = LEVELS
+    candidates: int = CANDIDATES
+    """How many of the heaviest identifiers are kept by name beside the counters. With 0 they are
+    found by search, which only plain identifiers allow."""
+
+    def __post_init__(self) -> None:
+        if self.width < 2 or self.width > WIDEST or self.width & (self.width - 1):
+            raise ValueError(f"the width is a power of two from 2 to {WIDEST}, not {self.width}")
+        if not 1 <= self.depth <= DEEPEST:
+            raise ValueError(f"the depth lies between 1 and {DEEPEST}: {self.depth}")
+        if self.levels < 1 or SEARCHED_BITS % self.levels:
+            raise ValueError(f"the number of levels divides {SEARCHED_BITS}: {self.levels}")
+        if self.candidates < 0 or (not self.candidates and self.levels == 1):
+            raise ValueError("one level allows no search: keep candidates")
+
+    @property
+    def cells(self) -> int:
+        return TOP_CELLS + self.width * self.depth * self.levels
+
+    @property
+    def step(self) -> int:
+        """Bits from one level to the next."""
+        return SEARCHED_BITS // self.levels
+
+    @property
+    def array(self) -> NDArray[np.int64]:
+        """The parameters as kernels take them."""
+        sizes = (self.width.bit_length() - 1, self.depth, self.levels, self.candidates)
+        return np.array(sizes, np.int64)
+
+    def error(self, total: int) -> int:
+        """The most that an estimate is too large by, with a probability of 1 - e^-depth."""
+        return math.ceil(math.e * total / self.width)
+
+    def __str__(self) -> str:
+        return f"w={self.width} d={self.depth} g={self.levels} c={self.candidates}"
+
+
+# ---- parts of kernels ----------------------------------------------------------------------------
+# `sizes` is SketchSize.array, `prefixes` the bits that names are counted by.
+
+
+@inlined
+def bits_of(key: Any, level: Any, step: Any, prefixes: Prefixes) -> Any:
+    """The bits of an identifier that a level counts; the prefix of 8 bits behind the last level."""
+    if key < NAMED:
+        return np.uint64(key) >> np.uint64(step * level)
+    number = np.uint64(key - NAMED)
+    if step == 8:
+        return np.uint64(prefixes[number, np.uint64(level)])
+    return np.uint64(prefixes[number, np.uint64(0)]) >> np.uint64(step * level)
+
+
+@inlined
+def place_of(bits: Any, row: Any, shift: Any) -> Any:
+    """The counter of a row: the upper bits of a multiple, after the lower bits were mixed in."""
+    factor = np.uint64(0x9E3779B97F4A7C15) + np.uint64(row) * np.uint64(0xD1B54A32D192ED04)
+    spread = (bits + np.uint64(1)) * (factor | np.uint64(1))
+    return ((spread ^ (spread >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)) >> shift
+
+
+@inlined
+def add_to_sketch(
+    counters: Any, sketch: Any, key: Any, weight: Any, sizes: Keys, prefixes: Prefixes
+) -> Any:
+    """Add a weight to a sketch, a row of `counters`; the new estimate of its identifier."""
+    log_width, depth, levels = sizes[0], sizes[1], sizes[2]
+    shift = np.uint64(64 - log_width)
+    width = np.uint64(1) << np.uint64(log_width)
+    step = SEARCHED_BITS // levels
+    row = np.uint64(sketch)
+    counters[row, bits_of(key, levels, step, prefixes)] += weight
+    base = np.uint64(TOP_CELLS)
+    least = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for level in range(levels):
+        bits = bits_of(key, level, step, prefixes)
+        for r in range(depth):
+            at = base + place_of(bits, level * depth + r, shift)
+            count = np.uint64(counters[row, at]) + np.uint64(weight)
+            counters[row, at] = count
+            if level == 0 and count < least:
+                least = count
+            base += width
+    return np.int64(least)
+
+
+@inlined
+def estimate_bits(cells: Any, bits: Any, level: Any, sizes: Keys) -> Any:
+    """The estimated weight of a prefix of a level, from the counters of one sketch."""
+    depth, levels = sizes[1], sizes[2]
+    if level == levels:
+        return np.int64(cells[bits])
+    shift = np.uint64(64 - sizes[0])
+    width = np.uint64(1) << np.uint64(sizes[0])
+    base = np.uint64(TOP_CELLS) + np.uint64(level * depth) * width
+    least = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for r in range(depth):
+        least = min(least, np.uint64(cells[base + place_of(bits, level * depth + r, shift)]))
+        base += width
+    return np.int64(least)
+
+
+@inlined
+def estimate_key(cells: Any, key: Any, sizes: Keys, prefixes: Prefixes) -> Any:
+    """The estimated weight of an identifier: the smallest over its prefixes, of which none is
+    lighter.
+    """
+    levels = sizes[2]
+    step = SEARCHED_BITS // levels
+    least = np.int64(cells[bits_of(key, levels, step, prefixes)])
+    for level in range(levels):
+        bits = bits_of(key, level, step, prefixes)
+        least = min(least, estimate_bits(cells, bits, level, sizes))
+    return least
