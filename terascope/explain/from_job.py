@@ -219,6 +219,8 @@ def state_fact(slot: Slot) -> str:
     kind = slot.kind.state
     assert kind is not None
     told = [kind.strategy or kind.name, *([kind.why] if kind.why else [])]
+    if kind.choose is not None:
+        told = ["each task chooses by its first tuples"]
     return f"{slot.name}: {', '.join(told)}"
 
 

@@ -128,11 +128,9 @@ class StateKind:
     any of them merges."""
     why: str = field(default="", compare=False)
     """The reason for the strategy."""
-    choose: Callable[[Traffic | None], StateKind] | None = field(
-        default=None, compare=False, repr=False
-    )
-    """Gives the same kind with the best strategy for some traffic, or for unknown traffic; None:
-    there is no choice, or a user has made it."""
+    choose: Callable[[Traffic], StateKind] | None = field(default=None, compare=False, repr=False)
+    """Gives the same kind with the best strategy for some traffic; None: there is no choice, or it
+    was made."""
 
     def __str__(self) -> str:
         return self.name

@@ -117,8 +117,10 @@ class Aggregator(TreeNode):
     def _take(self, tuples: TupleVectors, chosen: Admission, rows: Codes) -> None:
         entry = chosen.entry
         wanted = reading_slots(self._read, chosen)
-        vectors = [self._vector(tuples, slot, selection, entry) for slot, selection in wanted]
         codes = [tuples.vector("codes", expr, entry) for expr in self.query.plain_keys]
+        if self._states is not None:
+            self._states.decide(codes, rows)
+        vectors = [self._vector(tuples, slot, selection, entry) for slot, selection in wanted]
         columns = TableColumns(codes, [v for v, _ in vectors], [m for _, m in vectors])
         epochs = self._epochs(tuples, entry)
         if self.shape.ranges:

@@ -9,18 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.execute.grouping.selections import Selection
+from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
-from terascope.sketches.base import Argument, CodedValues, Numbers, Packed, StateColumn, StateKind
+from terascope.sharing.statistics import SampledStatistics
+from terascope.sketches.base import (
+    Argument,
+    CodedValues,
+    Numbers,
+    Packed,
+    StateColumn,
+    StateKind,
+    Traffic,
+)
+
+SAMPLED_TUPLES: Final = 1 << 13
 
 
 @dataclass
@@ -60,6 +72,19 @@ class SlotStates:
             self.numbers[-1] = 0
 
 
+def sampled_traffic(codes: Sequence[Codes], rows: Codes) -> Traffic:
+    """The groups of tuples, from a sample of them."""
+    if not codes:
+        return Traffic(len(rows), 1.0, 0.0)
+    some = rows[:: max(1, len(rows) // SAMPLED_TUPLES)]
+    hashed = np.zeros(len(some), np.uint64)
+    for column in codes:
+        hashed = mix(hashed ^ column[some].astype(np.uint64))
+    found = SampledStatistics({"keys": hashed}, len(some), float(len(rows)))
+    keys = frozenset({"keys"})
+    return Traffic(len(rows), found.groups(keys), found.exponent(keys))
+
+
 def taken(argument: Any, rows: Codes) -> Argument:
     if isinstance(argument, CodedValues):
         return replace(argument, codes=argument.codes[rows])
@@ -71,6 +96,20 @@ class TableStates:
         self._dictionaries = dictionaries
         kinds = ((j, slot.kind.state) for j, slot in enumerate(slots))
         self._slots = {j: SlotStates(j, kind, kind.low()) for j, kind in kinds if kind is not None}
+        self._undecided = any(own.kind.choose is not None for own in self._slots.values())
+
+    def decide(self, codes: Sequence[Codes], rows: Codes) -> None:
+        """Choose the strategies that the plan left open, by the first tuples: `rows` of columns of
+        keys. Packed states of one strategy are merged by all others.
+        """
+        if not self._undecided:
+            return
+        self._undecided = False
+        traffic = sampled_traffic(codes, rows)
+        for own in self._slots.values():
+            if own.kind.choose is not None:
+                own.kind = own.kind.choose(traffic)
+                own.column = own.kind.low()
 
     @property
     def memory_bytes(self) -> int:

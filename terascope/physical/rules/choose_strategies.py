@@ -2,7 +2,8 @@
 
 In: the reads of a job. Out: the same, where every state that leaves a choice has the strategy that
 suits its traffic: the number of groups, their sizes and how skewed these are. They are known from a
-sample of the source; a stream that has not run yet has none.
+sample of the source. Without one, as for a stream that has not run yet, each task decides by the
+first tuples that it groups (terascope.execute.grouping.table_states).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def chosen_read(read: SourceRead, sampled: SourceRead, draft: JobDraft) -> Sourc
     if read.low is None or not any(has_choice(query) for query in read.low.queries):
         return read
     queries = tuple(
-        chosen(query, traffic_of(query, sampled, draft)) if has_choice(query) else query
+        chosen(query, found) if (found := traffic_of(query, sampled, draft)) else query
         for query in read.low.queries
     )
     return replace(read, low=replace(read.low, queries=queries))
@@ -41,7 +42,9 @@ def has_choice(query: LowQuery) -> bool:
 
 
 def traffic_of(query: LowQuery, sampled: SourceRead, draft: JobDraft) -> Traffic | None:
-    """The traffic of an aggregation in the sample, if there is one."""
+    """The traffic of an aggregation with a choice, in the sample, if there is one."""
+    if not has_choice(query):
+        return None
     own = next((q for q in sampled.aggregations if q.name == query.name), None)
     found = None if own is None else draft.measured.statistics(sampled, own)
     if own is None or found is None or not found.tuples:
@@ -51,7 +54,7 @@ def traffic_of(query: LowQuery, sampled: SourceRead, draft: JobDraft) -> Traffic
     return Traffic(found.tuples, groups, found.exponent(keys) if keys else 0.0)
 
 
-def chosen(query: LowQuery, traffic: Traffic | None) -> LowQuery:
+def chosen(query: LowQuery, traffic: Traffic) -> LowQuery:
     assert isinstance(query, LowAggregate)
 
     def with_strategy(slot: Slot) -> Slot:
