@@ -16,13 +16,18 @@ holds for 99 answers in 100.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from terascope.sketches.base import StateColumn, StateKind
-from terascope.sketches.kll import KllSketches
-from terascope.sketches.quantile_columns import SCRATCHPAD, Summaries, ValueBuffers
+import numpy as np
+from numpy.typing import NDArray
+
+from terascope.sketches.base import StateColumn, StateKind, packed_states
+from terascope.sketches.kll import KllSketches, quantiles_of
+from terascope.sketches.quantile_bytes import WIDEST
+from terascope.sketches.quantile_columns import SCRATCHPAD, Summaries, ValueBuffers, keys_of
 from terascope.sketches.quantile_skip_lists import SkipLists
 
 Maker = Callable[..., StateColumn]
@@ -50,3 +55,24 @@ def merging_kind(eps: float) -> StateKind:
     """The kind that merges packed states of any strategy, which are only known at run time."""
     high = partial(KllSketches, eps, None)
     return StateKind(f"quantile({eps!r})", high, high).merging
+
+
+def exact_state(values: Sequence[int | float] | NDArray[Any], eps: float) -> bytes:
+    """A packed state of these values, of which there is one, without any loss."""
+    floats = isinstance(values[0], float)
+    keys, _ = keys_of(np.array(values, np.float64 if floats else np.int64))
+    head = struct.pack("<2sBBd", b"TQ", 1, WIDEST | floats, eps)
+    return head + np.sort(keys).astype("<i8").tobytes()
+
+
+def merged_state(states: Sequence[bytes], eps: float) -> bytes:
+    """One packed state of all values of several; ValueError when one of them is none. If it is
+    exact it does not depend on their order.
+    """
+    column = merging_kind(eps).high()
+    column.merge(np.zeros(len(states), np.int64), packed_states(states))
+    state = bytes(column.pack(np.zeros(1, np.int64))[0].as_py())
+    held = quantiles_of(state)
+    if held.error or not held.count:
+        return state
+    return exact_state(np.repeat(held.values, held.upto - held.below), eps)

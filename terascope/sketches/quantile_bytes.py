@@ -28,6 +28,8 @@ HEADER: Final = 12
 VERSION: Final = 1
 FLOATS: Final = 1
 BUFFER, EXACT, SUMMARY = 0, 1, 2
+WIDEST: Final = 3 << 3
+"""Flags of a BUFFER of values of 8 bytes."""
 _NAN: Final = 0x7FF8000000000000
 _OTHERS: Final = 0x7FFFFFFFFFFFFFFF
 _MOST: Final = 1 << 61

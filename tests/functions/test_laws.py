@@ -73,6 +73,18 @@ def finished(aggregate: AggregateFunction, state: Any) -> Any:
 # ---- aggregates ----------------------------------------------------------------------------------
 
 
+def takes_states(aggregate: AggregateFunction, types: tuple[Type, ...]) -> bool:
+    """Whether arguments of these types are packed states of the aggregate itself."""
+    kind_of = getattr(aggregate, "state", None)
+    kind = kind_of(types, parameters(aggregate)[0]) if kind_of else None
+    return kind is not None and kind.from_states
+
+
+def packed(aggregate: AggregateFunction, values: list[object]) -> object:
+    """The state of some integers, as bytes."""
+    return finished(aggregate, reduced(aggregate, [(value,) for value in values]))
+
+
 @st.composite
 def cut_tuples(
     draw: st.DrawFn, aggregate: AggregateFunction
@@ -81,7 +93,10 @@ def cut_tuples(
     matters, as a clock is.
     """
     types = draw(st.sampled_from(argument_types(aggregate)))
-    tuples = draw(st.lists(st.tuples(*(MODEST[t] for t in types)), max_size=24))
+    drawn = [MODEST[t] for t in types]
+    if takes_states(aggregate, types):
+        drawn = [st.lists(MODEST[Type.INT], min_size=1).map(lambda v: packed(aggregate, v))]
+    tuples = draw(st.lists(st.tuples(*drawn), max_size=24))
     if aggregate.ordered and len(types) > 1 and types[-1].is_integer:
         tuples.sort(key=lambda row: row[-1])
     cuts = sorted(draw(st.lists(st.integers(0, len(tuples)), max_size=4)))

@@ -74,7 +74,7 @@ def packed_by(
     every = np.arange(states)
     high.merge(every, low.pack(every))
     assert high.flushed() is None
-    return high.pack(every).to_pylist()
+    return [bytes(state) for state in high.pack(every).to_pylist()]
 
 
 def merged(column: StateColumn, states: list[bytes]) -> bytes:

@@ -1,0 +1,99 @@
+"""approx_quantile: the state that approximate percentiles are extracted from (paper 1, 4.1).
+
+approx_quantile(x) is a packed state (terascope.sketches.greenwald_khanna), a value of type BINARY;
+percentile_of and others (terascope.functions.scalars.quantiles) take answers from it, so one state
+serves several percentiles. Over a column of such states, approx_quantile merges them.
+
+The methods for the reference interpreter keep all values: its state is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, TypeAlias
+
+from terascope.functions.aggregates.folding import PlainAggregate, Runs, items, join
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.signatures import Want
+from terascope.sketches.base import StateKind
+from terascope.sketches.greenwald_khanna import (
+    DEFAULT_STRATEGY,
+    STRATEGIES,
+    exact_state,
+    merged_state,
+    merging_kind,
+    quantile_kind,
+)
+from terascope.sketches.kll import quantiles_of
+from terascope.types import Type
+
+Collected: TypeAlias = tuple[float, str, Runs]
+"""The eps, the strategy, and the values, or the packed states, of a group."""
+
+NUMBER_OR_STATE: Final = Want(
+    "a number, or a state of approx_quantile", lambda t: t.is_numeric or t is Type.BINARY
+)
+
+
+class ApproxQuantile(PlainAggregate):
+    name = "approx_quantile"
+    takes = (NUMBER_OR_STATE,)
+    returns = Type.BINARY
+    state_parameters = 2
+    kind = "algebraic"
+    sampling = "keep"
+    example_parameters = (0.01, "")
+    default_parameters: ClassVar[tuple[Value, ...]] = (0.01, "")
+    """An eps, and a strategy: a name, or nothing when the optimiser decides."""
+    error_bound: ClassVar[str] = (
+        "an answer is wrong by at most eps times the number of values, in ranks; with the strategy"
+        " kll in 99 of 100 cases"
+    )
+    doc = "approx_quantile(x [, eps]): a state that percentile_of gives any percentile of"
+
+    def zero(self, *parameters: Value) -> Collected:
+        return (*self._checked(parameters), ())
+
+    def reduce(self, state: Collected, *args: Value) -> Collected:
+        return (*state[:2], join(state[2], (args,)))
+
+    def merge(self, left: Collected, right: Collected) -> Collected:
+        return (*left[:2], join(left[2], right[2]))
+
+    def finish(self, state: Collected, *parameters: Value) -> bytes | None:
+        eps, _, runs = state
+        values = list(items(runs))
+        if not values:
+            return None
+        if not isinstance(values[0], bytes):
+            return exact_state(values, eps)
+        try:
+            return self.finish_state(merged_state(values, eps))
+        except ValueError as mistake:
+            raise ValueMistake(f"{self.name}: {mistake}") from mistake
+
+    def is_state(self, state: Value) -> bool:
+        return isinstance(state, tuple) and len(state) == 3
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        """The columns that keep a call of such arguments."""
+        eps, strategy = self._checked(parameters)
+        if args[0] is Type.BINARY:
+            return merging_kind(eps)
+        return quantile_kind(eps, strategy or DEFAULT_STRATEGY)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> bytes | None:
+        """The value of a call: the state itself, NULL when no value is in it."""
+        return packed if packed is not None and quantiles_of(packed).count else None
+
+    def _checked(self, given: Sequence[Value]) -> tuple[float, str]:
+        eps, strategy = (*given, *self.default_parameters[len(given) :])
+        number = isinstance(eps, int | float) and not isinstance(eps, bool)
+        if not number or not 0 < eps <= 0.5:
+            raise ValueMistake(
+                f"{self.name} takes an eps between 0, which is excluded, and 0.5, not {eps}"
+            )
+        if strategy and strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise ValueMistake(f"{self.name} has no strategy '{strategy}'; it has {known}")
+        return float(eps), str(strategy)

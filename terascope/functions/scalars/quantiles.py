@@ -1,0 +1,87 @@
+"""Extractors: answers from a state of approx_quantile (paper 1, 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.signatures import NUMBER, Want, builtin
+from terascope.sketches.kll import quantiles_of, sketch_bytes
+from terascope.sketches.quantile_reading import Quantiles
+from terascope.types import Type
+
+STATE: Final = Want("a state of approx_quantile", lambda t: t is Type.BINARY)
+
+Answer = TypeVar("Answer")
+
+
+def _read(name: str, read: Callable[[bytes], Answer], state: bytes) -> Answer:
+    try:
+        return read(state)
+    except ValueError as mistake:
+        raise ValueMistake(f"{name}: {mistake}") from mistake
+
+
+def _quantiles(name: str, state: bytes) -> Quantiles:
+    return _read(name, quantiles_of, state)
+
+
+def _percent(value: Value) -> float:
+    if not 0 <= value <= 100:
+        raise ValueMistake(f"percentile_of takes a number between 0 and 100, not {value}")
+    return float(value)
+
+
+def _check_percent(constants: Sequence[Value]) -> None:
+    if constants[1] is not None:
+        _percent(constants[1])
+
+
+@builtin(STATE, NUMBER, returns=Type.FLOAT, check_constants=_check_percent, cost_ns=20_000)
+def percentile_of(state: bytes, percent: int | float) -> float | None:
+    """percentile_of(state, p): about the smallest value with p percent of all at or below it."""
+    share = _percent(percent)
+    found = _quantiles("percentile_of", state).percentile(share)
+    return None if found is None else float(found)
+
+
+@builtin(STATE, NUMBER, returns=Type.FLOAT, cost_ns=20_000)
+def quantile_rank(state: bytes, value: int | float) -> float | None:
+    """quantile_rank(state, x): about the share of values that are at most x, from 0 to 1."""
+    held = _quantiles("quantile_rank", state)
+    if not held.count:
+        return None
+    return float(held.ranks(np.array([value]))[0] / held.count)
+
+
+@builtin(STATE, returns=Type.LLONG, cost_ns=20_000)
+def quantile_count(state: bytes) -> int:
+    """quantile_count(state): how many values a state of approx_quantile has seen."""
+    return _quantiles("quantile_count", state).count
+
+
+@builtin(STATE, returns=Type.LLONG, cost_ns=20_000)
+def quantile_error(state: bytes) -> int:
+    """quantile_error(state): by how many ranks its answers are wrong at most."""
+    return _quantiles("quantile_error", state).error
+
+
+@builtin(STATE, STATE, returns=Type.FLOAT, cost_ns=50_000)
+def quantile_distance(left: bytes, right: bytes) -> float | None:
+    """quantile_distance(a, b): the Kolmogorov-Smirnov distance of two states, from 0 to 1: the
+    largest difference between their shares of values up to a point.
+    """
+    held = _quantiles("quantile_distance", left)
+    return held.distance(_quantiles("quantile_distance", right))
+
+
+@builtin(STATE, returns=Type.BINARY, cost_ns=50_000)
+def kll_bytes(state: bytes) -> bytes:
+    """kll_bytes(state): the sketch as Apache DataSketches and Spark's kll functions read it."""
+    return _read("kll_bytes", sketch_bytes, state)
+
+
+SYNONYMS: Final = {"percentile_fcn": "percentile_of"}
