@@ -27,10 +27,13 @@ def bind_declarations(context: BindContext) -> None:
     """Make the declared aggregates, and check the declarations of others."""
     for declared in context.udafs.values():
         low, high = half(context, declared.sub_aggregate), half(context, declared.super_aggregate)
-        if low is not None and high is not None:
-            context.attempt(make_halved, context, declared, low, high)
-        else:
+        known = context.functions.aggregate(declared.name) or context.functions.extractor(
+            declared.name
+        )
+        if known is not None:
             context.diagnostics += problems(context, declared)
+        elif low is not None and high is not None:
+            make_halved(context, declared, low, high)
 
 
 def half(context: BindContext, name: str | None) -> AggregateFunction | None:
@@ -61,7 +64,7 @@ def problems(context: BindContext, declared: ast.UdafDeclaration) -> list[Diagno
     extractor = functions.extractor(declared.name)
     function = functions.aggregate(extractor.aggregate if extractor else declared.name)
     if function is None:
-        return []  # told where a query uses it
+        return []
     wrong: str | None
     if extractor is not None:
         given = types_of(declared)

@@ -2,13 +2,14 @@
 
 In: two registered aggregates that a declaration names,
 `int UDAF char(36) [low_x, high_x] x(int)` (paper 1, 3.2). Out: the aggregate x. The sub-aggregate's
-value, text or bytes, is what the super-aggregate takes. Super-aggregates are merged themselves, so
+value is what the super-aggregate takes. Super-aggregates are merged themselves, so
 that there may be any number of levels. Layout of a packed state: `TH`, version, then 0 and the
 value of the sub-aggregate, 1 and the packed state of the super-aggregate, or 2: no value.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, Final
@@ -32,6 +33,7 @@ from terascope.sketches.base import (
 from terascope.types import Type
 
 FAMILY: Final = b"TH\x01"
+WORD_BYTES: Final = 8
 LOW, HIGH, NOTHING = b"\x00", b"\x01", b"\x02"
 
 
@@ -62,9 +64,9 @@ class HalvedAggregate(AggregateFunction):
     def lifted(self, state: State) -> State:
         """The super-aggregate's state of everything that came."""
         nothing, low, high = state
-        high = self.high.zero() if high is None else high
-        if low == nothing:
+        if high is not None and low == nothing:
             return high
+        high = self.high.zero() if high is None else high
         value = self.low.finish(low)
         return high if value is None else self.high.reduce(high, value)
 
@@ -80,7 +82,7 @@ class HalvedAggregate(AggregateFunction):
             return None
         return StateKind(
             f"{self.name} [{low}, {high}]",
-            partial(LowHalf, self, low.low),
+            partial(LowHalf, self, low.low, value_type),
             partial(HighHalf, self, high.high, value_type),
         )
 
@@ -144,11 +146,21 @@ def finished(aggregate: AggregateFunction, packed: bytes | None, *parameters: Va
     return object_value(aggregate, packed, *parameters)
 
 
+def word_of(type: Type) -> str:
+    """The form of a number as eight bytes; empty for text, addresses and bytes."""
+    if type is Type.FLOAT:
+        return "<d"
+    return "<q" if type.is_whole or type is Type.BOOL else ""
+
+
 class LowHalf(StateColumn):
     """States of the sub-aggregate; packed, each is its value."""
 
-    def __init__(self, whole: HalvedAggregate, make: Callable[[], StateColumn]) -> None:
+    def __init__(
+        self, whole: HalvedAggregate, make: Callable[[], StateColumn], value_type: Type
+    ) -> None:
         self.whole, self._column = whole, make()
+        self._word = word_of(value_type)
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         self._column.iterate(numbers, arguments)
@@ -170,7 +182,7 @@ class LowHalf(StateColumn):
         found = finished(self.whole.low, held)
         if found is None:
             return NOTHING
-        value = as_bytes(found)
+        value = struct.pack(self._word, found) if self._word else as_bytes(found)
         if 0 < self.whole.scratchpad < len(value):
             raise ValueMistake(
                 f"function {self.whole.low.name}: a state of {len(value)} bytes is larger than its"
@@ -196,6 +208,7 @@ class HighHalf(StateColumn):
         self, whole: HalvedAggregate, make: Callable[[], StateColumn], value_type: Type
     ) -> None:
         self.whole, self._column = whole, make()
+        self._word = word_of(value_type)
         self._arrow = pa.string() if value_type is Type.STRING else pa.binary()
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
@@ -209,11 +222,18 @@ class HighHalf(StateColumn):
         low, high = variants == LOW[0], variants == HIGH[0]
         if low.any():
             found = [held[4:] for held in states if held[3:4] == LOW]
-            values = pa.array(found, pa.binary()).cast(self._arrow)
-            self._column.iterate(numbers[low], [coded(values)])
+            self._column.iterate(numbers[low], [self._values(found)])
         if high.any():
             held = packed_states([held[4:] for held in states if held[3:4] == HIGH])
             self._column.merge(numbers[high], held)
+
+    def _values(self, found: list[bytes]) -> Argument:
+        """Values of the sub-aggregate, as the super-aggregate takes them."""
+        if not self._word:
+            return coded(pa.array(found, pa.binary()).cast(self._arrow))
+        if any(len(each) != WORD_BYTES for each in found):
+            raise ValueError(f"these bytes are no packed state of {self.whole.name}")
+        return np.frombuffer(b"".join(found), np.dtype(self._word))
 
     def pack(self, numbers: Numbers) -> Packed:
         packed = self._column.pack(numbers).to_pylist()

@@ -169,12 +169,14 @@ class ColumnUdaf(AggregateFunction):
     answer: ClassVar[Callable[..., Value]]
 
     def zero(self, *parameters: Value) -> State:
-        return self.parts.initialize(*parameters)
+        with user_code(self.name):
+            return self.parts.initialize(*parameters)
 
     def reduce(self, state: State, *args: Value) -> State:
         """One tuple; a state that was handed out stays as it is."""
         columns = (pa.array([value]) for value in floated(args, self.floats))
-        return self.parts.iterate(deepcopy(state), *columns)
+        with user_code(self.name):
+            return self.parts.iterate(deepcopy(state), *columns)
 
     def merge(self, left: State, right: State) -> State:
         return self.join(deepcopy(left), deepcopy(right))
@@ -183,7 +185,8 @@ class ColumnUdaf(AggregateFunction):
         if not self.mergeable:
             raise ValueMistake(f"function {self.name} has no method merge")
         parts = self.parts
-        return (parts.merge if hasattr(parts, "merge") else parts.superaggregate)(state, other)
+        with user_code(self.name):
+            return (parts.merge if hasattr(parts, "merge") else parts.superaggregate)(state, other)
 
     def finish(self, state: State, *parameters: Value) -> Value:
         return self.answer(state, *parameters)
@@ -296,18 +299,21 @@ class KernelUdaf(AggregateFunction):
     answer: ClassVar[Callable[..., Value]]
 
     def zero(self, *parameters: Value) -> bytes:
-        return initial_pad(self.kernels, self.scratchpad, parameters).tobytes()
+        with user_code(self.name):
+            return initial_pad(self.kernels, self.scratchpad, parameters).tobytes()
 
     def reduce(self, state: bytes, *args: Value) -> bytes:
         pad = pad_of(self.kernels, state)
-        self.kernels.iterate(pad, *floated(args, self.floats))
+        with user_code(self.name):
+            self.kernels.iterate(pad, *floated(args, self.floats))
         return pad.tobytes()
 
     def merge(self, left: bytes, right: bytes) -> bytes:
         if self.kernels.merge is None:
             raise ValueMistake(f"function {self.name} has no kernel merge")
         pad = pad_of(self.kernels, left)
-        self.kernels.merge(pad, pad_of(self.kernels, right))
+        with user_code(self.name):
+            self.kernels.merge(pad, pad_of(self.kernels, right))
         return pad.tobytes()
 
     def finish(self, state: bytes, *parameters: Value) -> Value:

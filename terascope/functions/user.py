@@ -138,9 +138,11 @@ def aggregate(
             "doc": doc or first_line(class_.__doc__),
             "__module__": class_.__module__,
             "type_rule": staticmethod(lambda args: rule(args[: len(takes)])),
-            "zero": staticmethod(_part(known_as, parts, "zero")),
-            "reduce": staticmethod(_converted(_part(known_as, parts, "reduce"), takes)),
-            "merge": staticmethod(_merge(known_as, parts)),
+            "zero": staticmethod(named(known_as, _part(known_as, parts, "zero"))),
+            "reduce": staticmethod(
+                named(known_as, _converted(_part(known_as, parts, "reduce"), takes))
+            ),
+            "merge": staticmethod(named(known_as, _merge(known_as, parts))),
             "state": object_state_kind,
             "finish_state": object_value,
             "finish": staticmethod(guarded(known_as, _part(known_as, parts, "finish"), (), result)),
@@ -256,19 +258,28 @@ def _converted(function: Callable[..., Any], takes: Sequence[str]) -> Callable[.
     return converted
 
 
-def guarded(
-    name: str, function: Callable[..., Value], takes: Sequence[str], result: Type
-) -> Callable[..., Value]:
-    """A function whose results are looked at: a wrong one is reported, not passed on."""
-    called = _converted(function, takes)
+def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose failures carry the name that queries call it by."""
 
-    def looked_at(*args: Value) -> Value:
+    def told(*args: Value) -> Any:
         try:
-            value = called(*args)
+            return function(*args)
         except (TypeMistake, ValueMistake):
             raise
         except Exception as mistake:
             raise ValueMistake(f"function {name}: {type(mistake).__name__}: {mistake}") from mistake
+
+    return told
+
+
+def guarded(
+    name: str, function: Callable[..., Value], takes: Sequence[str], result: Type
+) -> Callable[..., Value]:
+    """A function whose results are looked at: a wrong one is reported, not passed on."""
+    called = named(name, _converted(function, takes))
+
+    def looked_at(*args: Value) -> Value:
+        value = called(*args)
         if result is Type.FLOAT and type(value) is int:
             return float(value)
         if not holds(value, result):

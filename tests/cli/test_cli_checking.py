@@ -306,3 +306,37 @@ def test_generate_takes_the_format_from_the_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "count"), [("10", 10), ("1_000", 1000), ("2.5M", 2_500_000)])
 def test_counts_may_have_a_suffix(text: str, count: int) -> None:
     assert count_of(text) == count
+
+
+# ---- laws of functions ---------------------------------------------------------------------------
+
+AGGREGATES = '''
+from terascope import udaf
+
+@udaf(takes=("INT",), returns="INT")
+class largest:
+    """The largest value."""
+    def initialize(self): return None
+    def iterate(self, state, values): return max([*values.to_pylist(), *([state] if state is not None else [])])
+    def merge(self, state, other): return MERGED
+    def output(self, state): return state
+'''  # noqa: E501
+RIGHT = "max((s for s in (state, other) if s is not None), default=None)"
+
+
+def test_check_tries_the_laws_of_functions(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(AGGREGATES.replace("MERGED", RIGHT))
+    called = call("check", "--functions", str(file))
+    assert called.code == 0
+    assert [line.split()[-1] for line in called.out.splitlines()] == ["ok"] * 5
+    file.write_text(AGGREGATES.replace("MERGED", "state"))
+    called = call("check", "--functions", str(file))
+    assert called.code == 1
+    assert "largest  any split, any order       failed  (INT): the whole of" in called.out
+
+
+def test_check_needs_a_query_set_or_functions() -> None:
+    called = call("check")
+    assert called.code == 2
+    assert "give a query set" in called.err

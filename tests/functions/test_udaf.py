@@ -294,6 +294,12 @@ def test_a_sub_and_a_super_aggregate_keep_the_laws(tmp_path: Path) -> None:
     whole: Any = halved("whole", low, high, 0)
     assert low.state((Type.INT,), ()) is None  # it has no merge
     assert [o for o in law_outcomes(whole) if o.verdict != "ok"] == []
+    functions = Functions.builtin()
+    count, sum_ = functions.aggregate("count"), functions.aggregate("sum")
+    assert count is not None
+    assert sum_ is not None
+    counted = halved("counted", count, sum_, 0)
+    assert [o for o in law_outcomes(counted) if o.verdict == "failed"] == []
     limited: Any = halved("whole", low, high, 3)
     column = limited.state((Type.INT,), ()).low()
     column.iterate(np.zeros(1, np.int64), [np.array([12345])])

@@ -105,6 +105,8 @@ OPERATORS: list[BinaryOp] = [
 
 def _call(name: str, args: list[Expr], kind: int, super_: bool) -> CallExpr:
     match kind:
+        case 2 if args:
+            return CallExpr(name, tuple(args), super_=super_, strategy="hash+adaptive")
         case 0:
             return CallExpr(name, (), star=True, super_=super_)
         case 1 if args:
