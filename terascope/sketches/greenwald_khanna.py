@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.sketches.base import StateColumn, StateKind, packed_states
+from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
 from terascope.sketches.kll import KllSketches, quantiles_of
 from terascope.sketches.quantile_bytes import WIDEST
 from terascope.sketches.quantile_columns import SCRATCHPAD, Summaries, ValueBuffers, keys_of
@@ -39,16 +40,33 @@ STRATEGIES: Final[Mapping[str, tuple[Maker, Maker]]] = {
     "kll": (ValueBuffers, KllSketches),
 }
 """The columns of the low level, which take an eps and a scratchpad, and those that merge."""
-DEFAULT_STRATEGY: Final = "gk_heavy"
+SHORT_GROUP: Final = 16
+"""Groups of fewer tuples on average hold nothing that a summary could compress."""
 
 
-def quantile_kind(
-    eps: float, strategy: str = DEFAULT_STRATEGY, scratchpad: int = SCRATCHPAD
-) -> StateKind:
-    """The columns of a strategy. A scratchpad too small for any state is a ValueError."""
-    low, high = STRATEGIES[strategy]
-    name = f"quantile({eps!r}) {strategy} {scratchpad}"
-    return StateKind(name, partial(low, eps, scratchpad), partial(high, eps))
+def quantile_kind(eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD) -> StateKind:
+    """The columns of a strategy; without one it is chosen by the traffic. A scratchpad too small
+    for any state is a ValueError.
+    """
+    low, high = STRATEGIES[strategy or "gk_heavy"]
+    family = "kll" if strategy == "kll" else "gk"
+    return StateKind(
+        f"quantile({eps!r}) {family}",
+        partial(low, eps, scratchpad),
+        partial(high, eps),
+        strategy=strategy or "gk_heavy",
+        why="the query says so" if strategy else "",
+        choose=None if strategy else partial(chosen_quantile, eps, scratchpad),
+    )
+
+
+def chosen_quantile(eps: float, scratchpad: int, traffic: Traffic) -> StateKind:
+    """The strategy that suits some traffic."""
+    per_group = traffic.per_group
+    short = per_group < SHORT_GROUP and traffic.exponent < 1.0
+    kind = quantile_kind(eps, "gk_lite" if short else "gk_heavy", scratchpad)
+    what = "too few to compress" if short else "summaries hand on less than values"
+    return replace(kind, why=f"{per_group:,.0f} tuples a group: {what}")
 
 
 def merging_kind(eps: float) -> StateKind:

@@ -9,7 +9,7 @@ The methods for the reference interpreter keep all values: its state is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.aggregates.folding import PlainAggregate, Runs, items, join
@@ -17,7 +17,6 @@ from terascope.functions.base import Value, ValueMistake
 from terascope.functions.signatures import Want
 from terascope.sketches.base import StateKind
 from terascope.sketches.greenwald_khanna import (
-    DEFAULT_STRATEGY,
     STRATEGIES,
     exact_state,
     merged_state,
@@ -45,6 +44,12 @@ class ApproxQuantile(PlainAggregate):
     example_parameters = (0.01, "")
     default_parameters: ClassVar[tuple[Value, ...]] = (0.01, "")
     """An eps, and a strategy: a name, or nothing when the optimiser decides."""
+    strategies: ClassVar[Mapping[str, str]] = {
+        "gk_lite": "the low level collects values and hands them on",
+        "gk_heavy": "the low level keeps a compressed summary",
+        "gk_medium": "the low level keeps a skip list, compressed a little with every value",
+        "kll": "the low level collects values, the high level has sketches of DataSketches",
+    }
     error_bound: ClassVar[str] = (
         "an answer is wrong by at most eps times the number of values, in ranks; with the strategy"
         " kll in 99 of 100 cases"
@@ -80,7 +85,7 @@ class ApproxQuantile(PlainAggregate):
         eps, strategy = self._checked(parameters)
         if args[0] is Type.BINARY:
             return merging_kind(eps)
-        return quantile_kind(eps, strategy or DEFAULT_STRATEGY)
+        return quantile_kind(eps, strategy)
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> bytes | None:
         """The value of a call: the state itself, NULL when no value is in it."""

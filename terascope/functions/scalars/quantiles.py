@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from terascope.functions.base import Value, ValueMistake
+from terascope.functions.base import Extractor, Value, ValueMistake
 from terascope.functions.signatures import NUMBER, Want, builtin
 from terascope.sketches.kll import quantiles_of, sketch_bytes
 from terascope.sketches.quantile_reading import Quantiles
@@ -40,7 +40,14 @@ def _check_percent(constants: Sequence[Value]) -> None:
         _percent(constants[1])
 
 
-@builtin(STATE, NUMBER, returns=Type.FLOAT, check_constants=_check_percent, cost_ns=20_000)
+@builtin(
+    STATE,
+    NUMBER,
+    returns=Type.FLOAT,
+    check_constants=_check_percent,
+    cost_ns=20_000,
+    of_states=True,
+)
 def percentile_of(state: bytes, percent: int | float) -> float | None:
     """percentile_of(state, p): about the smallest value with p percent of all at or below it."""
     share = _percent(percent)
@@ -48,7 +55,7 @@ def percentile_of(state: bytes, percent: int | float) -> float | None:
     return None if found is None else float(found)
 
 
-@builtin(STATE, NUMBER, returns=Type.FLOAT, cost_ns=20_000)
+@builtin(STATE, NUMBER, returns=Type.FLOAT, cost_ns=20_000, of_states=True)
 def quantile_rank(state: bytes, value: int | float) -> float | None:
     """quantile_rank(state, x): about the share of values that are at most x, from 0 to 1."""
     held = _quantiles("quantile_rank", state)
@@ -57,19 +64,19 @@ def quantile_rank(state: bytes, value: int | float) -> float | None:
     return float(held.ranks(np.array([value]))[0] / held.count)
 
 
-@builtin(STATE, returns=Type.LLONG, cost_ns=20_000)
+@builtin(STATE, returns=Type.LLONG, cost_ns=20_000, of_states=True)
 def quantile_count(state: bytes) -> int:
     """quantile_count(state): how many values a state of approx_quantile has seen."""
     return _quantiles("quantile_count", state).count
 
 
-@builtin(STATE, returns=Type.LLONG, cost_ns=20_000)
+@builtin(STATE, returns=Type.LLONG, cost_ns=20_000, of_states=True)
 def quantile_error(state: bytes) -> int:
     """quantile_error(state): by how many ranks its answers are wrong at most."""
     return _quantiles("quantile_error", state).error
 
 
-@builtin(STATE, STATE, returns=Type.FLOAT, cost_ns=50_000)
+@builtin(STATE, STATE, returns=Type.FLOAT, cost_ns=50_000, of_states=True)
 def quantile_distance(left: bytes, right: bytes) -> float | None:
     """quantile_distance(a, b): the Kolmogorov-Smirnov distance of two states, from 0 to 1: the
     largest difference between their shares of values up to a point.
@@ -78,10 +85,26 @@ def quantile_distance(left: bytes, right: bytes) -> float | None:
     return held.distance(_quantiles("quantile_distance", right))
 
 
-@builtin(STATE, returns=Type.BINARY, cost_ns=50_000)
+@builtin(STATE, returns=Type.BINARY, cost_ns=50_000, of_states=True)
 def kll_bytes(state: bytes) -> bytes:
     """kll_bytes(state): the sketch as Apache DataSketches and Spark's kll functions read it."""
     return _read("kll_bytes", sketch_bytes, state)
 
 
 SYNONYMS: Final = {"percentile_fcn": "percentile_of"}
+EXTRACTORS: Final = {
+    "approx_percentile": Extractor(
+        "percentile_of",
+        "approx_quantile",
+        extras=1,
+        keeps_type=True,
+        doc="approx_percentile(x, p [, eps]): about the percentile p of the values",
+    ),
+    "approx_median": Extractor(
+        "percentile_of",
+        "approx_quantile",
+        constants=(50,),
+        keeps_type=True,
+        doc="approx_median(x [, eps]): approx_percentile(x, 50)",
+    ),
+}
