@@ -13,14 +13,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from terascope.functions.base import AggregateFunction, State, TypeMistake, Value, ValueMistake
 from terascope.functions.halves import finished, kind_of
-from terascope.functions.vector_dictionary import coded
+from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import Argument, Packed, StateColumn, StateKind
 from terascope.types import Type
 
@@ -81,13 +81,15 @@ class NotChecked(Exception):
 
 
 def argument_types(aggregate: AggregateFunction) -> Iterator[tuple[Type, ...]]:
-    """The lists of types that an aggregate takes."""
+    """The lists of types that an aggregate takes, as values: states of its own are merged."""
     for types in itertools.product(RANDOM, repeat=aggregate.arity):
         try:
             aggregate.type_rule(types)
         except TypeMistake:
             continue
-        yield types
+        kept = aggregate.state(types, parameters(aggregate)[0])
+        if kept is None or not kept.from_states:
+            yield types
 
 
 def random_rows(aggregate: AggregateFunction, types: Sequence[Type], random: Random) -> list[Row]:
@@ -172,17 +174,7 @@ def keeps_identity(
 
 def columns_of(types: Sequence[Type], rows: Sequence[Row]) -> list[Argument]:
     """The values as an engine hands them to a column of states."""
-    made: list[Argument] = []
-    for place, type in enumerate(types):
-        values: list[Any] = [row[place] for row in rows]
-        if type is Type.FLOAT:
-            made.append(np.array(values, np.float64))
-        elif type.is_integer or type is Type.BOOL:
-            made.append(np.array(values, np.int64))
-        else:
-            arrow = pa.string() if type is Type.STRING else pa.binary()
-            made.append(coded(pa.array(values, arrow)))
-    return made
+    return [vector_of([row[k] for row in rows], type) for k, type in enumerate(types)]
 
 
 def kind(aggregate: AggregateFunction, types: tuple[Type, ...]) -> StateKind:

@@ -7,14 +7,9 @@ splits. Nobody names these three in a query: a split plan has them, and its text
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import (
@@ -28,12 +23,9 @@ from terascope.functions.base import (
     Value,
 )
 from terascope.functions.slots import SlotKind, state_slot
-from terascope.functions.values import as_bytes
-from terascope.hashing import value_hash, word_of
-from terascope.sketches.base import Argument, CodedValues, StateKind, packed_states
+from terascope.functions.vector_dictionary import vector_of
+from terascope.sketches.base import StateKind, packed_states
 from terascope.types import Type
-
-NUMBERS = frozenset({Type.BOOL, Type.INT, Type.UINT, Type.LLONG, Type.ULLONG, Type.WIDE})
 
 
 class PartialState(Collecting):
@@ -141,40 +133,3 @@ def state_value(
         of_states=True,
         doc=f"the value of a state of {function.name}",
     )
-
-
-# ---- plain values as vectors ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ListedValues:
-    """The values of codes; 0 is NULL."""
-
-    listed: tuple[Value, ...]
-    type: pa.DataType
-
-    def values(self, codes: Any = None) -> pa.Array:
-        every = pa.array(self.listed, self.type)
-        return every if codes is None else every.take(pa.array(codes))
-
-    def hashes(self, codes: Any) -> NDArray[np.uint64]:
-        own = [0 if one is None else int(hash_of(as_bytes(one))) for one in self.listed]
-        return np.asarray(np.array(own, np.uint64)[codes])
-
-
-def hash_of(data: bytes) -> np.uint64:
-    """The hash that a dictionary of a task has for these bytes."""
-    word = word_of(np.frombuffer(data, np.uint8), 0, len(data))
-    return value_hash(np.int64(word))
-
-
-def vector_of(values: Sequence[Value], type: Type) -> Argument:
-    """Values, none of them NULL, as a column of states takes them."""
-    if type is Type.FLOAT:
-        return np.array(values, np.float64)
-    if type in NUMBERS:
-        return np.array(values, np.int64)
-    known = {value: code for code, value in enumerate(dict.fromkeys(values), 1)}
-    arrow = pa.string() if type is Type.STRING else pa.binary()
-    codes = np.array([known[value] for value in values], np.int32)
-    return CodedValues(codes, ListedValues((None, *known), arrow))
