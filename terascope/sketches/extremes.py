@@ -1,7 +1,7 @@
 """FIRST and LAST of any type, and MIN and MAX of text, addresses and bytes, as columns of states.
 
-In: values; for FIRST and LAST each with its place in the stream: a clock, the interface it came
-from and its position there, which are compared in this order. Out: for each state the value at the
+In: values; for FIRST and LAST each with its place in the stream: a clock, if there is one, the
+interface it came from and its position there, which are compared in this order. Out: for each state the value at the
 smallest or largest place, or the smallest or largest value.
 
 Places make the merge of FIRST and LAST independent of the order in which states arrive: tasks,
@@ -87,7 +87,7 @@ EMPTY: Final = -(2**63)
 
 
 def first_kind(type_: Type) -> StateKind:
-    """FIRST of a type; the arguments are the value, its clock, its interface and its position."""
+    """FIRST of a type; the arguments are the value and its place."""
     return _kind(EndOfStream, "first", type_, False)
 
 
@@ -141,15 +141,11 @@ class EndOfStream(StateColumn):
         self._count = 0
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
-        value, clock, interface, position = arguments
+        value, *place = arguments
+        clocks, interface, positions = place_columns(place)
         self._numbered = not isinstance(interface, CodedValues)
-        self._take(
-            numbers,
-            ordered_words(clock),
-            words_of(interface, self._interfaces),
-            ordered_words(position),
-            words_of(value, self._values),
-        )
+        interfaces = words_of(interface, self._interfaces)
+        self._take(numbers, clocks, interfaces, positions, words_of(value, self._values))
 
     def _take(
         self, numbers: Numbers, clocks: Words, interfaces: Words, positions: Words, values: Words
@@ -232,6 +228,13 @@ class EndOfStream(StateColumn):
     @property
     def memory_bytes(self) -> int:
         return self._rows.nbytes + self._values.memory_bytes + self._interfaces.memory_bytes
+
+
+def place_columns(place: Sequence[Argument]) -> tuple[Words, Argument, Words]:
+    """Clock, interface and position; a source without a clock has the last two only."""
+    *clock, interface, position = place
+    positions = ordered_words(position)
+    return ordered_words(clock[0]) if clock else np.zeros_like(positions), interface, positions
 
 
 def ordered_words(column: Argument) -> Words:

@@ -148,9 +148,23 @@ class FloatMoments(StateColumn):
         return self._rows.nbytes + self._digits.nbytes
 
 
+class SumsOfPositives(FloatMoments):
+    """Sums of the values that are not negative, as posavg takes them."""
+
+    def __init__(self) -> None:
+        super().__init__(squares=False)
+
+    def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
+        (values,) = arguments
+        assert not isinstance(values, CodedValues)
+        kept = ~(values < 0)
+        super().iterate(numbers[kept], [values[kept]])
+
+
 FLOAT_MOMENTS: Final = StateKind(
     "moments(float)", partial(FloatMoments, True), partial(FloatMoments, True)
 )
+POSITIVE_SUM: Final = StateKind("sum(positive float)", SumsOfPositives, SumsOfPositives)
 FLOAT_SUM: Final = StateKind(
     "sum(float)", partial(FloatMoments, False), partial(FloatMoments, False)
 )

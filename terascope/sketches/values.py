@@ -32,7 +32,7 @@ from terascope.sketches.base import (
     packed_of,
 )
 from terascope.sketches.byte_pool import BytePool
-from terascope.sketches.extremes import ordered_words
+from terascope.sketches.extremes import place_columns
 from terascope.sketches.murmur import canonical_floats
 from terascope.sketches.packed_form import (
     HEADER,
@@ -76,9 +76,7 @@ def set_kind(type_: Type) -> StateKind:
 
 
 def ordered_kind(types: Sequence[Type]) -> StateKind:
-    """All values of some arguments in stream order; behind the arguments come clock, interface and
-    position.
-    """
+    """All values of some arguments in stream order; behind the arguments comes the place."""
     forms = tuple(map(form_of, types))
     made = partial(OrderedValues, forms)
     names = ", ".join(form.name.lower() for form in forms)
@@ -189,12 +187,13 @@ class OrderedValues(StateColumn):
         self._lists = WordLists()
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
-        *values, clock, interface, position = arguments
+        count = len(self._forms) - 3
+        clocks, interface, positions = place_columns(arguments[count:])
         if not isinstance(interface, CodedValues):
             self._forms = (Form.INTEGER, Form.INTEGER, *self._forms[2:])
-        columns = [ordered_words(clock), words_of(interface, self._pools[1])]
-        columns.append(ordered_words(position))
-        columns += [words_of(v, p) for v, p in zip(values, self._pools[3:], strict=True)]
+        columns = [clocks, words_of(interface, self._pools[1]), positions]
+        pairs = zip(arguments[:count], self._pools[3:], strict=True)
+        columns += [words_of(value, pool) for value, pool in pairs]
         self._append(numbers, columns)
 
     def _append(self, numbers: Numbers, columns: Sequence[Words]) -> None:

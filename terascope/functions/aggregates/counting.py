@@ -14,6 +14,8 @@ from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import Value
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key
+from terascope.sketches.base import StateKind
+from terascope.sketches.values import set_kind, set_sizes
 from terascope.types import Type
 
 Sets: TypeAlias = tuple[frozenset[Any], ...]
@@ -58,6 +60,12 @@ class CountDistinct(PlainAggregate):
     def finish(self, state: Sets, *parameters: Value) -> int:
         return len(members(state))
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return set_kind(args[0])
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return 0 if packed is None else set_sizes(packed)[1]
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.count_distinct(call.value),))
 
@@ -87,6 +95,15 @@ class CountDups(PlainAggregate):
     def finish(self, state: DupsState, *parameters: Value) -> int:
         count, seen = state
         return count - len(members(seen))
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return set_kind(args[0])
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        if packed is None:
+            return 0
+        tuples, different = set_sizes(packed)
+        return tuples - different
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         if call.distinct:

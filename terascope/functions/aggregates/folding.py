@@ -23,6 +23,9 @@ from terascope.functions.signatures import ANYTHING, CONDITION, Want, expect, kn
 from terascope.functions.slots import SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import larger, smaller
+from terascope.sketches.base import StateKind
+from terascope.sketches.extremes import extreme_value, max_kind, min_kind
+from terascope.sketches.value_forms import form_of
 from terascope.types import INT_MAX, INT_MIN, Type
 
 Runs: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -161,6 +164,18 @@ class Minimum(Folding):
 
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         return self.of_floats if args[0] is Type.FLOAT else self.of_integers
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """Numbers fit a slot; other values are kept as states."""
+        return super().split(args, finer) if form_of(args[0]).is_word else None
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        if form_of(args[0]).is_word:
+            return None
+        return min_kind(args[0]) if self.picks_smaller else max_kind(args[0])
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return None if packed is None else extreme_value(packed)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """Adding 0.0 hides which of -0.0 and 0.0, which are equal, Spark saw first."""

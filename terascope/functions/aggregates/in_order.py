@@ -11,11 +11,16 @@ import math
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
-from terascope.functions.base import Value, ValueMistake
+from terascope.functions.base import AggregateFunction, Value, ValueMistake
 from terascope.functions.signatures import NUMBER, TEXT, Want
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import as_text, compare, order_key
+from terascope.sketches.base import StateKind
+from terascope.sketches.extremes import extreme_value, first_kind, last_kind
+from terascope.sketches.values import list_kind, numbers_of, ordered_kind, ordered_rows
 from terascope.types import Type
 
 Stretches: TypeAlias = tuple[int, Value, Value]
@@ -34,6 +39,12 @@ class First(PlainAggregate):
     def merge(self, left: Value, right: Value) -> Value:
         return right if left is None else left
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return first_kind(args[0])
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return None if packed is None else extreme_value(packed)
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.min_by(call.value, self._place(call)),))
 
@@ -47,6 +58,9 @@ class Last(First):
 
     def merge(self, left: Value, right: Value) -> Value:
         return left if right is None else right
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return last_kind(args[0])
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.max_by(call.value, self._place(call)),))
@@ -77,6 +91,20 @@ class CountDiff(PlainAggregate):
     def finish(self, state: Stretches, *parameters: Value) -> int:
         return state[0]
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return ordered_kind(args)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return fold_in_order(self, packed)
+
+
+def fold_in_order(aggregate: AggregateFunction, packed: bytes | None) -> Value:
+    """The value of an aggregate over a packed list of values that are put in stream order."""
+    state = aggregate.zero()
+    for row in [] if packed is None else ordered_rows(packed):
+        state = aggregate.reduce(state, *row)
+    return aggregate.finish(state)
+
 
 class Concatenation(Collecting):
     name = "cat_aggr"
@@ -95,9 +123,16 @@ class Concatenation(Collecting):
         pieces = [piece for pair in items(state) for piece in pair]
         return "".join(pieces[1:])
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return ordered_kind(args)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return fold_in_order(self, packed)
+
 
 # ---- in the order of values ----------------------------------------------------------------------
 
+NOTHING: Final = np.zeros(0, np.int64)
 RANKED: Final = Want(NUMBER.words, lambda t: NUMBER.accepts(t) or t is Type.WIDE)
 
 
@@ -115,6 +150,18 @@ class OrderStatistic(Collecting):
             return None
         found = ordered[max(1, math.ceil(share * len(ordered))) - 1]
         return found + 0.0 if isinstance(found, float) else found  # -0.0 equals 0.0
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return list_kind(args[0])
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        share = self.share(*parameters)
+        values = NOTHING if packed is None else numbers_of(packed)
+        if not len(values):
+            return None
+        rank = max(1, math.ceil(share * len(values)))
+        found = np.partition(values, rank - 1)[rank - 1].item()
+        return found + 0.0 if isinstance(found, float) else found
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         if call.distinct:

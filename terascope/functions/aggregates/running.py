@@ -1,8 +1,9 @@
 """Aggregates that go on over the epochs of a group until CLOSING_WHEN ends it (dissertation 3.1.2).
 
 In a plain GROUP BY a group has one epoch, and they are sums and lists of that epoch. moving_sum(x,
-N) and moving_sum_exp(x, N, alpha) are over the last N epochs of a group: moving_sum_exp weighs the
-newest epoch with 1, the one before with alpha, then alpha squared, and so on.
+N), moving_avg(x, N) and moving_sum_exp(x, N, alpha) are over the last N epochs of a group:
+moving_sum_exp weighs the newest epoch with 1, the one before with alpha, then alpha squared, and so
+on.
 
 time_avg(x, ts, window) is the mean of x over time, each value counting as long as it stood. x is a
 step function: a value holds from its ts until the next one's, the last until the end of its window,
@@ -13,15 +14,19 @@ just began is averaged from its first tuple on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import ClassVar, TypeAlias
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
+from terascope.functions.aggregates.in_order import fold_in_order
 from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
-from terascope.functions.base import Value, ValueMistake
+from terascope.functions.base import Decomposition, Value, ValueMistake
 from terascope.functions.signatures import INTEGER, NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
+from terascope.sketches.base import StateKind
+from terascope.sketches.values import ordered_kind
 from terascope.types import Type
 
 Number: TypeAlias = int | float
@@ -55,6 +60,10 @@ class RunningSum(RunningIntegers):
     def finish(self, state: int, *parameters: Value) -> Number:
         return checked_sum(state, self.name)
 
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        made = Sum().split(args, finer)
+        return None if made is None else replace(made, of_nothing=0)
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         summed = Sum().spark(call)
         if summed is None:
@@ -85,6 +94,12 @@ class RunningSumMax(RunningIntegers):
     def finish(self, state: SumAndPeak, *parameters: Value) -> Number:
         return checked_sum(state[1], self.name)
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return ordered_kind(args)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return fold_in_order(self, packed)
+
     def next_epoch(self, state: SumAndPeak) -> SumAndPeak:
         return state[0], state[0]
 
@@ -100,6 +115,20 @@ class RunningArray(Collecting):
     def finish(self, state: Runs, *parameters: Value) -> str | None:
         return ",".join(map(str, items(state))) if state else None
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return ordered_kind(args)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return fold_in_order(self, packed)
+
+
+def epochs_of(name: str, parameters: Sequence[Value]) -> int:
+    """The number of epochs that an aggregate looks back."""
+    (epochs,) = parameters
+    if type(epochs) is not int or epochs < 1:
+        raise ValueMistake(f"{name} takes a number of epochs of at least 1, not {epochs}")
+    return epochs
+
 
 class MovingSum(RunningIntegers):
     name = "moving_sum"
@@ -109,10 +138,7 @@ class MovingSum(RunningIntegers):
     doc = "moving_sum(x, N): the sum over the group's last N epochs; 0 when there is no value"
 
     def zero(self, *parameters: Value) -> EpochSums:
-        (epochs,) = parameters
-        if type(epochs) is not int or epochs < 1:
-            raise ValueMistake(f"{self.name} takes a number of epochs of at least 1, not {epochs}")
-        return epochs, (0,)
+        return epochs_of(self.name, parameters), (0,)
 
     def reduce(self, state: EpochSums, *args: Value) -> EpochSums:
         epochs, sums = state
@@ -129,6 +155,43 @@ class MovingSum(RunningIntegers):
     def next_epoch(self, state: EpochSums) -> EpochSums:
         epochs, sums = state
         return epochs, (*sums, 0)[-epochs:]
+
+
+EpochMeans: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
+"""N, and the sum and the number of values of each of the last N epochs, the newest last."""
+
+
+class MovingAverage(PlainAggregate):
+    name = "moving_avg"
+    takes = (INTEGER,)
+    returns = Type.FLOAT
+    running = True
+    state_parameters = 1
+    kind = "algebraic"
+    sampling = "keep"
+    example_parameters: ClassVar[tuple[Value, ...]] = (3,)
+    doc = "moving_avg(x, N): the mean of the values of the group's last N epochs"
+
+    def zero(self, *parameters: Value) -> EpochMeans:
+        return epochs_of(self.name, parameters), ((0, 0),)
+
+    def reduce(self, state: EpochMeans, *args: Value) -> EpochMeans:
+        epochs, means = state
+        total, count = means[-1]
+        return epochs, (*means[:-1], (total + args[0], count + 1))
+
+    def merge(self, left: EpochMeans, right: EpochMeans) -> EpochMeans:
+        """Epoch by epoch, counted back from the newest."""
+        pairs = zip_longest(reversed(left[1]), reversed(right[1]), fillvalue=(0, 0))
+        return left[0], tuple((a[0] + b[0], a[1] + b[1]) for a, b in pairs)[::-1]
+
+    def finish(self, state: EpochMeans, *parameters: Value) -> float | None:
+        total, count = (sum(part) for part in zip(*state[1], strict=True))
+        return float(total) / count if count else None
+
+    def next_epoch(self, state: EpochMeans) -> EpochMeans:
+        epochs, means = state
+        return epochs, (*means, (0, 0))[-epochs:]
 
 
 class MovingSumExp(MovingSum):

@@ -16,6 +16,9 @@ from terascope.functions.base import Value
 from terascope.functions.exact_floats import UNIT_EXPONENT, exact, ratio
 from terascope.functions.signatures import NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
+from terascope.sketches.base import StateKind
+from terascope.sketches.float_moments import FLOAT_MOMENTS, moments_of
+from terascope.sketches.moments import INTEGER_MOMENTS
 from terascope.types import Type
 
 Moments: TypeAlias = tuple[int, int, int, int, bool]
@@ -62,6 +65,12 @@ class Spread(PlainAggregate):
 
     def is_state(self, state: Value) -> bool:
         return isinstance(state, tuple) and len(state) == 5
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return FLOAT_MOMENTS if args[0] is Type.FLOAT else INTEGER_MOMENTS
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return None if packed is None else self.finish(moments_of(packed))
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         return None if call.distinct else call.moments(self.finish)

@@ -5,7 +5,8 @@ and rounded once. POSAVG is for values whose negatives mean that nothing was mea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from dataclasses import replace
+from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.aggregates.folding import PlainAggregate
@@ -27,6 +28,8 @@ from terascope.functions.signatures import NUMBER
 from terascope.functions.slots import COUNT, COUNT_OF, SUM_INT, SlotKind
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import compare, whole
+from terascope.sketches.base import StateKind
+from terascope.sketches.float_moments import FLOAT_SUM, POSITIVE_SUM, moments_of
 from terascope.types import INT_MAX, INT_MIN, Type
 
 Number = int | float
@@ -118,6 +121,14 @@ def spark_whole(call: SparkCall, upper: SparkColumn, lower: SparkColumn) -> Spar
     return F.when(fits, total).when(upper.isNotNull(), call.overflow())
 
 
+def float_total(packed: bytes | None) -> tuple[float, int] | None:
+    """The sum and the number of the FLOATs of a packed state; None when there is none."""
+    if packed is None:
+        return None
+    count, total, _, flags, _ = moments_of(packed)
+    return (rounded((total, flags)), count) if count else None
+
+
 class Sum(PlainAggregate):
     name = "sum"
     takes = (NUMBER,)
@@ -145,6 +156,14 @@ class Sum(PlainAggregate):
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         """FLOATs are summed in several slots (terascope.functions.aggregates.float_sums)."""
         return None if args[0] is Type.FLOAT else SUM_INT
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        """FLOATs beside states of other aggregates, where a group has one row."""
+        return FLOAT_SUM if args[0] is Type.FLOAT else None
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        found = float_total(packed)
+        return None if found is None else found[0]
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """Spark's SUM of integers fails as soon as a partial sum overflows, and so depends on the
@@ -257,6 +276,13 @@ class Average(PlainAggregate):
         total, count = state
         return is_total(total) if count else total is None
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return FLOAT_SUM if args[0] is Type.FLOAT else None
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        found = float_total(packed)
+        return None if found is None else found[0] / found[1]
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         F, value = call.F, call.value
         counted = F.count_distinct(value) if call.distinct else F.count(value)
@@ -301,7 +327,7 @@ def spark_ratio(call: SparkCall, summed: SparkColumn, counted: SparkColumn) -> S
 class AverageOfPositives(Average):
     name = "posavg"
     counts_true = False
-    argument = Apply(
+    argument: ClassVar[Term] = Apply(
         if_,
         (Apply(operators[">="], (FIRST, Constant(0, Type.INT))), FIRST, Constant(None, Type.NULL)),
     )
@@ -310,8 +336,28 @@ class AverageOfPositives(Average):
     def reduce(self, state: SumAndCount, *args: Value) -> SumAndCount:
         return super().reduce(state, *args) if compare(args[0], 0) >= 0 else state
 
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return POSITIVE_SUM if args[0] is Type.FLOAT else None
+
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        return None
+        """As the mean of the values that are not negative, or NULL."""
+        made = super().split(args, finer)
+        assert made is not None
+        parts = (
+            replace(part, subs=tuple((sub, tuple(map(_positive, over))) for sub, over in part.subs))
+            for part in made.parts
+        )
+        return replace(made, parts=tuple(parts))
+
+
+def _positive(term: Term) -> Term:
+    """A term over the argument, as one over what posavg takes of it."""
+    match term:
+        case Apply(function, terms):
+            return Apply(function, tuple(map(_positive, terms)))
+        case Place(0):
+            return AverageOfPositives.argument
+    return term
 
 
 SYNONYMS: Final = {"average": "avg"}

@@ -1,0 +1,58 @@
+"""Scalars of distinct states: counts, set operations, similarity (terascope.sketches.distinct)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from terascope.functions.base import ValueMistake
+from terascope.functions.signatures import Want, builtin
+from terascope.sketches.distinct import (
+    distinct_estimate,
+    intersected,
+    jaccard,
+    subtracted,
+    united,
+)
+from terascope.types import Type
+
+STATE: Final = Want("a state of distinct_state", lambda t: t is Type.BINARY)
+
+Answer = TypeVar("Answer")
+
+
+def _read(name: str, read: Callable[..., Answer], *states: bytes) -> Answer:
+    try:
+        return read(*states)
+    except ValueError as mistake:
+        raise ValueMistake(f"{name}: {mistake}") from mistake
+
+
+@builtin(STATE, returns=Type.ULLONG, of_states=True, cost_ns=5_000)
+def distinct_of(state: bytes) -> int:
+    """distinct_of(state): about how many different values a state has seen."""
+    return round(_read("distinct_of", distinct_estimate, state))
+
+
+@builtin(STATE, STATE, returns=Type.BINARY, of_states=True, cost_ns=50_000)
+def distinct_union(left: bytes, right: bytes) -> bytes:
+    """distinct_union(a, b): the state of the values that either has seen."""
+    return _read("distinct_union", united, left, right)
+
+
+@builtin(STATE, STATE, returns=Type.BINARY, of_states=True, cost_ns=50_000)
+def distinct_intersection(left: bytes, right: bytes) -> bytes:
+    """distinct_intersection(a, b): the state of the values that both have seen."""
+    return _read("distinct_intersection", intersected, left, right)
+
+
+@builtin(STATE, STATE, returns=Type.BINARY, of_states=True, cost_ns=50_000)
+def distinct_difference(left: bytes, right: bytes) -> bytes:
+    """distinct_difference(a, b): the state of the values that only the first has seen."""
+    return _read("distinct_difference", subtracted, left, right)
+
+
+@builtin(STATE, STATE, returns=Type.FLOAT, of_states=True, cost_ns=50_000)
+def distinct_jaccard(left: bytes, right: bytes) -> float:
+    """distinct_jaccard(a, b): the share of all values of the two that both have seen, 0 to 1."""
+    return _read("distinct_jaccard", jaccard, left, right)
