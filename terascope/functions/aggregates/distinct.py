@@ -18,8 +18,8 @@ import numpy as np
 from terascope.functions.aggregates.counting import CountDups, Sets, include, members, unite
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.base import State, Value, ValueMistake
-from terascope.functions.values import distinct_key
 from terascope.functions.partial_states import vector_of
+from terascope.functions.values import distinct_key
 from terascope.sketches.base import StateKind, packed_states
 from terascope.sketches.distinct import KINDS, distinct_estimate, tuples_seen
 from terascope.sketches.entropy import ENTROPY_KIND, entropy_of, exact_entropy

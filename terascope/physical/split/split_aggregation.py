@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
+from typing import Final
 
 from terascope.functions.base import (
     FIRST,
@@ -45,9 +46,11 @@ from terascope.plan.expr import (
     is_constant,
     rebuild,
 )
-from terascope.plan.rel import Aggregate, Named, NamedAgg, Project, Rel
+from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
+PLACE_COLUMNS: Final = 3
+"""The columns of the place of a tuple: its finest clock, its interface and its position."""
 Reason = tuple[str, str]
 """The text of a part of the query, and the reason why it stays in the high part."""
 
@@ -112,7 +115,9 @@ def sub_aggregation(
     groups = fewest((*own, *(a for call in calls if depends_on_set(call) for a in call.args)))
     several = finer or rel.sets is not None or set(groups) != set(own)
     types = {f.name: f.type for f in rel.source.fields}
-    places = [tuple(over_source(Col(n, types[n]), chosen, judge) for n in c.order) for c in calls]
+    order = {name for call in calls for name in call.order} - {WSTART, WEND}  # of the group
+    known = {name: over_source(Col(name, types[name]), chosen, judge) for name in order}
+    places = [tuple(known[name] for name in call.order if name in known) for call in calls]
     splits = [split_call(call, several, at) for call, at in zip(calls, places, strict=True)]
     if any(isinstance(split, SplitCall) and split.has_states for split in splits):
         # A group with states has one row: sums of FLOATs are states then, too.
@@ -283,7 +288,8 @@ def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
     function = call.function
     values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
     kind = None
-    if not call.distinct and len(values) == len(call.parameters):
+    ordered = not function.ordered or len(places) == PLACE_COLUMNS
+    if not call.distinct and len(values) == len(call.parameters) and ordered:
         given = values[: function.state_parameters]
         kind = function.state(tuple(a.type for a in call.args), given)
     if kind is None:
