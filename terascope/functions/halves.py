@@ -141,7 +141,11 @@ def kind_of(
 def finished(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> Value:
     """The value of a state of the kind that `kind_of` gives."""
     declared = type(aggregate).finish_state is not AggregateFunction.finish_state
-    if declared or (packed is not None and not is_packed_object(packed)):
+    if packed is not None:
+        # A built-in aggregate may declare a kind for some types only; a user's reads all its own.
+        of_object = is_packed_object(packed)
+        declared = not of_object or (declared and aggregate.user_defined)
+    if declared:
         return aggregate.finish_state(packed, *parameters)
     return object_value(aggregate, packed, *parameters)
 

@@ -88,7 +88,7 @@ def argument_types(aggregate: AggregateFunction) -> Iterator[tuple[Type, ...]]:
         except TypeMistake:
             continue
         kept = aggregate.state(types, parameters(aggregate)[0])
-        if kept is None or not kept.from_states:
+        if kept is None or not kept.from_states:  # random bytes are no states
             yield types
 
 
@@ -177,6 +177,18 @@ def columns_of(types: Sequence[Type], rows: Sequence[Row]) -> list[Argument]:
     return [vector_of([row[k] for row in rows], type) for k, type in enumerate(types)]
 
 
+def placed(
+    aggregate: AggregateFunction, types: Sequence[Type], rows: Sequence[Row]
+) -> tuple[tuple[Type, ...], list[Row]]:
+    """The tuples; where their order matters, each with its place behind its values: clock,
+    interface, position.
+    """
+    if not aggregate.ordered:
+        return tuple(types), list(rows)
+    shown = [(*row, at // 3, "eth0", at) for at, row in enumerate(rows)]
+    return (*types, Type.ULLONG, Type.STRING, Type.ULLONG), shown
+
+
 def kind(aggregate: AggregateFunction, types: tuple[Type, ...]) -> StateKind:
     found = kind_of(aggregate, types, parameters(aggregate)[0])
     if found is None:
@@ -204,7 +216,8 @@ def merges_in_columns(
     aggregate: AggregateFunction, types: tuple[Type, ...], rows: list[Row], random: Random
 ) -> str | None:
     kept = kind(aggregate, types)
-    states = [s for part in parts_of(rows, random) for s in low_states(kept, types, part)]
+    all_types, shown = placed(aggregate, types, rows)
+    states = [s for part in parts_of(shown, random) for s in low_states(kept, all_types, part)]
     random.shuffle(states)
     for _ in range(random.randint(0, 3)):  # levels between the source and the last one
         cut = random.randint(0, len(states))
@@ -236,7 +249,7 @@ def travels(
 ) -> str | None:
     """A packed state merged into nothing and packed again has the same value."""
     kept = kind(aggregate, types)
-    once = merged_states(kept, low_states(kept, types, rows))
+    once = merged_states(kept, low_states(kept, *placed(aggregate, types, rows)))
     again = merged_states(kept, [once])
     finish = parameters(aggregate)[1]
     values = [finished(aggregate, state[0].as_py(), *finish) for state in (once, again)]

@@ -1,8 +1,8 @@
 """FIRST and LAST of any type, and MIN and MAX of text, addresses and bytes, as columns of states.
 
 In: values; for FIRST and LAST each with its place in the stream: a clock, if there is one, the
-interface it came from and its position there, which are compared in this order. Out: for each state the value at the
-smallest or largest place, or the smallest or largest value.
+interface it came from and its position there, which are compared in this order. Out: for each state
+the value at the smallest or largest place, or the smallest or largest value.
 
 Places make the merge of FIRST and LAST independent of the order in which states arrive: tasks,
 spill files and slices hand them over in any. Interfaces, and the values of MIN and MAX, compare as
@@ -49,8 +49,8 @@ from terascope.sketches.packed_form import (
 from terascope.sketches.value_forms import (
     FORM_BITS,
     Bytes,
-    Form,
     Held,
+    ValueForm,
     form_of,
     packed_sizes,
     read_values,
@@ -121,10 +121,10 @@ def extreme_value(state: bytes) -> Held | None:
         return None
     form = variant & FORM_BITS
     damaged = (wrong_place if placed else wrong_value)(*bytes_of(packed_states([state])), form)
-    if damaged >= 0 or form >= len(Form):
+    if damaged >= 0 or form >= len(ValueForm):
         raise ValueError(refusal(state, family, name))
     begin = FIXED + int.from_bytes(state[4:6], "little") if placed else VALUED
-    return value_of(Form(form), state[begin:])
+    return value_of(ValueForm(form), state[begin:])
 
 
 # ---- FIRST and LAST ------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def extreme_value(state: bytes) -> Held | None:
 class EndOfStream(StateColumn):
     """FIRST, or LAST. A row is the place of the value, and the value as a word."""
 
-    def __init__(self, form: Form, last: bool) -> None:
+    def __init__(self, form: ValueForm, last: bool) -> None:
         self._form, self._last = form, last
         self._values, self._interfaces = BytePool(), BytePool()
         self._numbered = False
@@ -311,7 +311,7 @@ def wrong_place(offsets: Words, data: Bytes, form: int) -> int:
 class SmallestBytes(StateColumn):
     """MIN, or MAX, of values that are runs of bytes. A state is the number of a value plus 1."""
 
-    def __init__(self, form: Form, largest: bool) -> None:
+    def __init__(self, form: ValueForm, largest: bool) -> None:
         assert not form.is_word
         self._form, self._largest = form, largest
         self._values = BytePool()

@@ -32,22 +32,22 @@ from terascope.sketches.packed_form import (
     refusal,
     word_at,
 )
-from terascope.sketches.value_forms import Form, Held, write_header
+from terascope.sketches.value_forms import Held, ValueForm, write_header
 from terascope.sketches.word_lists import Words
 
 FIXED: Final = HEADER + 12
-FORMS: Final = len(Form)
+FORMS: Final = len(ValueForm)
 
 
 def pack_lists(
-    offsets: Offsets, words: Words, form: Form, pool: BytePool, family: str, extra: int = 0
+    offsets: Offsets, words: Words, form: ValueForm, pool: BytePool, family: str, extra: int = 0
 ) -> tuple[Offsets, Data]:
     """Offsets and bytes of packed lists. `extra` bytes, which are zero, stand before the values."""
     ends = np.zeros(len(offsets), np.int64)
     if form.is_word:
         widths = np.zeros(len(offsets) - 1, np.int64)
         least = np.zeros(len(offsets) - 1, np.int64)
-        measure(offsets, words, form is Form.FLOAT, widths, least)
+        measure(offsets, words, form is ValueForm.FLOAT, widths, least)
         np.cumsum(FIXED + extra + widths * np.diff(offsets), out=ends[1:])
         data = np.zeros(ends[-1], np.uint8)
         write_header(data, ends[:-1], header_of(family, form))
@@ -66,7 +66,7 @@ def pack_lists(
 
 
 def unpack_lists(
-    packed: Packed, form: Form, pool: BytePool, family: str, name: str, extra: int = 0
+    packed: Packed, form: ValueForm, pool: BytePool, family: str, name: str, extra: int = 0
 ) -> tuple[Offsets, Words]:
     """Offsets and words of the lists of packed states.
 
@@ -89,25 +89,25 @@ def unpack_lists(
 
 def number_array(state: bytes, family: str, name: str, extra: int = 0) -> NDArray[np.generic]:
     """The numbers of one packed list: int64, or float64."""
-    form = Form(checked_one(state, family, name, FORMS, FIXED + extra))
+    form = ValueForm(checked_one(state, family, name, FORMS, FIXED + extra))
     if not form.is_word:
         raise ValueError(f"{name} has values that are no numbers")
     _, words = unpack_lists(
         pa.array([state], pa.large_binary()), form, NO_POOL, family, name, extra
     )
-    return words.view(np.float64) if form is Form.FLOAT else words
+    return words.view(np.float64) if form is ValueForm.FLOAT else words
 
 
 def value_list(state: bytes, family: str, name: str, extra: int = 0) -> list[Held]:
     """The values of one packed list."""
-    form = Form(checked_one(state, family, name, FORMS, FIXED + extra))
+    form = ValueForm(checked_one(state, family, name, FORMS, FIXED + extra))
     if form.is_word:
         numbers: list[Held] = number_array(state, family, name, extra).tolist()
-        return [bool(n) for n in numbers] if form is Form.BOOL else numbers
+        return [bool(n) for n in numbers] if form is ValueForm.BOOL else numbers
     pool = BytePool()
     _, ids = unpack_lists(pa.array([state], pa.large_binary()), form, pool, family, name, extra)
     found = [pool.value(k) for k in ids.tolist()]
-    return [value.decode("utf-8") for value in found] if form is Form.TEXT else list(found)
+    return [value.decode("utf-8") for value in found] if form is ValueForm.TEXT else list(found)
 
 
 NO_POOL: Final = BytePool()

@@ -129,6 +129,11 @@ def wrapped(sketch: bytes, variant: int, tuples: int = 0) -> bytes:
     return start + tuples.to_bytes(8, "little") + sketch
 
 
+def is_empty(state: bytes) -> bool:
+    """Whether a packed Theta state has seen no value."""
+    return len(state) > SKETCH + 5 and bool(state[SKETCH + 5] & EMPTY_BIT)
+
+
 # ---- kernels -------------------------------------------------------------------------------------
 
 

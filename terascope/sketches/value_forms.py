@@ -26,7 +26,7 @@ Bytes = NDArray[np.uint8]
 FORM_BITS: Final = 7
 
 
-class Form(enum.IntEnum):
+class ValueForm(enum.IntEnum):
     INTEGER = 0
     FLOAT = 1
     BOOL = 2
@@ -35,7 +35,7 @@ class Form(enum.IntEnum):
 
     @property
     def is_word(self) -> bool:
-        return self < Form.TEXT
+        return self < ValueForm.TEXT
 
     @property
     def arrow(self) -> pa.DataType:
@@ -48,14 +48,14 @@ ARROW: Final = (pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.binary())
 Held = int | float | bool | str | bytes
 
 
-def form_of(type_: Type) -> Form:
+def form_of(type_: Type) -> ValueForm:
     if type_ is Type.FLOAT:
-        return Form.FLOAT
+        return ValueForm.FLOAT
     if type_ is Type.BOOL:
-        return Form.BOOL
+        return ValueForm.BOOL
     if type_.is_whole:
-        return Form.INTEGER
-    return Form.TEXT if type_ is Type.STRING else Form.BYTES
+        return ValueForm.INTEGER
+    return ValueForm.TEXT if type_ is Type.STRING else ValueForm.BYTES
 
 
 def words_of(argument: Argument, pool: BytePool) -> Words:
@@ -68,25 +68,25 @@ def words_of(argument: Argument, pool: BytePool) -> Words:
     return np.ascontiguousarray(argument, np.int64)
 
 
-def value_of(form: Form, held: bytes) -> Held:
+def value_of(form: ValueForm, held: bytes) -> Held:
     """The value of some bytes, eight of them when it is a word."""
-    if form is Form.TEXT:
+    if form is ValueForm.TEXT:
         return held.decode("utf-8")
-    if form is Form.BYTES:
+    if form is ValueForm.BYTES:
         return held
     if len(held) != 8:
         raise ValueError("a packed state has a number that is not of eight bytes")
-    if form is Form.FLOAT:
+    if form is ValueForm.FLOAT:
         return float(struct.unpack("<d", held)[0])
     word = int.from_bytes(held, "little", signed=True)
-    return bool(word) if form is Form.BOOL else word
+    return bool(word) if form is ValueForm.BOOL else word
 
 
-def values_of_words(form: Form, words: Words) -> pa.Array:
+def values_of_words(form: ValueForm, words: Words) -> pa.Array:
     """A column of values that are words."""
-    if form is Form.FLOAT:
+    if form is ValueForm.FLOAT:
         return pa.array(words.view(np.float64))
-    return pa.array(words != 0) if form is Form.BOOL else pa.array(words)
+    return pa.array(words != 0) if form is ValueForm.BOOL else pa.array(words)
 
 
 # ---- in packed states ----------------------------------------------------------------------------

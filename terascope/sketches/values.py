@@ -45,14 +45,21 @@ from terascope.sketches.packed_form import (
     word_at,
 )
 from terascope.sketches.packed_lists import number_array, pack_lists, unpack_lists, value_list
-from terascope.sketches.value_forms import Form, Held, form_of, read_words, words_of, write_words
+from terascope.sketches.value_forms import (
+    Held,
+    ValueForm,
+    form_of,
+    read_words,
+    words_of,
+    write_words,
+)
 from terascope.sketches.word_lists import WordLists, Words
 from terascope.sketches.word_sets import TUPLES, WordSets
 from terascope.types import Type
 
 LIST: Final = "V"
 LIST_NAME: Final = "a state of values"
-ORDERED: Final = "O"
+ORDERED: Final = "L"
 ORDERED_NAME: Final = "a state of values in order"
 SET: Final = "U"
 SET_NAME: Final = "a state of different values"
@@ -95,7 +102,7 @@ def set_sizes(state: bytes) -> tuple[int, int]:
 
 
 class ValueLists(StateColumn):
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: ValueForm) -> None:
         self._form = form
         self._pool = BytePool()
         self._lists = WordLists()
@@ -126,14 +133,14 @@ class ValueLists(StateColumn):
 class ValueSets(StateColumn):
     """FLOATs that are equal are one value, and so are all NaNs."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: ValueForm) -> None:
         self._form = form
         self._pool = BytePool()
         self._sets = WordSets()
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         (values,) = arguments
-        if self._form is Form.FLOAT:
+        if self._form is ValueForm.FLOAT:
             assert not isinstance(values, CodedValues)
             words = canonical_floats(values)
         else:
@@ -143,7 +150,7 @@ class ValueSets(StateColumn):
 
     def merge(self, numbers: Numbers, packed: Packed) -> None:
         offsets, words = unpack_lists(packed, self._form, self._pool, SET, SET_NAME, COUNTED)
-        starts, data = checked(packed, SET, SET_NAME, len(Form), 0)
+        starts, data = checked(packed, SET, SET_NAME, len(ValueForm), 0)
         self._sets.reach(numbers)
         self._sets.include(np.repeat(numbers, np.diff(offsets)), words)
         tuples = read_words(starts[:-1] + 16, data)
@@ -181,8 +188,8 @@ class OrderedValues(StateColumn):
     then those of the second, and so on.
     """
 
-    def __init__(self, forms: tuple[Form, ...]) -> None:
-        self._forms = (Form.INTEGER, Form.TEXT, Form.INTEGER, *forms)
+    def __init__(self, forms: tuple[ValueForm, ...]) -> None:
+        self._forms = (ValueForm.INTEGER, ValueForm.TEXT, ValueForm.INTEGER, *forms)
         self._pools = tuple(BytePool() for _ in self._forms)
         self._lists = WordLists()
 
@@ -190,7 +197,7 @@ class OrderedValues(StateColumn):
         count = len(self._forms) - 3
         clocks, interface, positions = place_columns(arguments[count:])
         if not isinstance(interface, CodedValues):
-            self._forms = (Form.INTEGER, Form.INTEGER, *self._forms[2:])
+            self._forms = (ValueForm.INTEGER, ValueForm.INTEGER, *self._forms[2:])
         columns = [clocks, words_of(interface, self._pools[1]), positions]
         pairs = zip(arguments[:count], self._pools[3:], strict=True)
         columns += [words_of(value, pool) for value, pool in pairs]
@@ -222,13 +229,13 @@ class OrderedValues(StateColumn):
         if lengths is not None:
             self._append(np.repeat(numbers[seen], lengths), columns)
 
-    def _form_of(self, place: int, lists: Packed) -> Form:
+    def _form_of(self, place: int, lists: Packed) -> ValueForm:
         """The form of a column; that of interfaces is what the states say."""
         if place == 1 and len(lists):
             first = lists[0].as_py()
-            numbered = first[3:4] == bytes((Form.INTEGER,))
-            interface = Form.INTEGER if numbered else Form.TEXT
-            self._forms = (Form.INTEGER, interface, *self._forms[2:])
+            numbered = first[3:4] == bytes((ValueForm.INTEGER,))
+            interface = ValueForm.INTEGER if numbered else ValueForm.TEXT
+            self._forms = (ValueForm.INTEGER, interface, *self._forms[2:])
         return self._forms[place]
 
     def pack(self, numbers: Numbers) -> Packed:

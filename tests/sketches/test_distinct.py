@@ -19,6 +19,7 @@ from terascope.sketches.distinct import (
     tuples_seen,
     united,
 )
+from terascope.sketches.entropy import ENTROPY_KIND, entropy_of, exact_entropy
 from terascope.sketches.hll import HLL_KIND
 from terascope.sketches.theta import SKETCH, THETA_KIND
 from terascope.types import Type
@@ -187,3 +188,52 @@ def test_small_groups_take_little_memory(name: str) -> None:
     column = KINDS[name].low()
     column.iterate(numbers, [np.arange(2 * groups)])
     assert column.memory_bytes / groups < 130
+
+
+# ---- entropy -------------------------------------------------------------------------------------
+
+
+def entropy_values(seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    rng = np.random.default_rng(seed)
+    drawn = (rng.integers(0, 2**40, 3000), rng.zipf(1.2, 9000) % 10**9, rng.integers(0, 2000, 9000))
+    return drawn[seed % 3] + seed * 10**12
+
+
+def exact(values: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    return exact_entropy(np.unique(values, return_counts=True)[1].tolist())
+
+
+def test_entropy_of_any_split() -> None:
+    sizes = (0, 1, 2, 100, 1024, 1025, 4000)
+    rng = np.random.default_rng(4)
+    numbers = np.repeat(np.arange(len(sizes)), sizes)
+    drawn = np.concatenate([np.arange(size) // 2 for size in sizes])
+    rows = [(int(v),) for v in drawn]
+    states = states_of(ENTROPY_KIND, (Type.INT,), numbers, rows, len(sizes), rng)
+    for group, state in enumerate(states):
+        values = drawn[numbers == group]
+        found = entropy_of(state)
+        if not len(values):
+            assert found is None
+        else:
+            assert found == pytest.approx(exact(values), abs=1e-9 if sizes[group] <= 2048 else 0.35)
+
+
+def test_entropy_is_within_its_bound() -> None:
+    errors = []
+    for seed in range(150):
+        values = entropy_values(seed)
+        errors.append(abs((entropy_of(state_of(ENTROPY_KIND, values)) or 0) - exact(values)))
+    assert np.mean(np.array(errors) <= 0.35) >= 0.99
+    assert np.std(errors) < 0.12
+
+
+def test_damaged_states_of_entropy_are_refused() -> None:
+    for size in (0, 3, 3000):
+        whole = state_of(ENTROPY_KIND, np.arange(size))
+        cuts = {*range(min(len(whole), 40)), len(whole) - 8}
+        for state in [whole[:cut] for cut in cuts] + [whole + b"\0"]:
+            with pytest.raises(ValueError, match="bytes are"):
+                ENTROPY_KIND.high().merge(np.zeros(1, np.int64), packed_states([state]))
+            with pytest.raises(ValueError, match="bytes are"):
+                entropy_of(state)

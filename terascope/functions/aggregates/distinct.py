@@ -10,7 +10,7 @@ that they finish is the one an engine would have made of the same values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -18,12 +18,12 @@ import numpy as np
 from terascope.functions.aggregates.counting import CountDups, Sets, include, members, unite
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.base import State, Value, ValueMistake
-from terascope.functions.partial_states import vector_of
 from terascope.functions.values import distinct_key
+from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import StateKind, packed_states
 from terascope.sketches.distinct import KINDS, distinct_estimate, tuples_seen
-from terascope.sketches.entropy import ENTROPY_KIND, entropy_of, exact_entropy
-from terascope.sketches.theta import FAMILY, THETA_KIND
+from terascope.sketches.entropy import ENTROPY_KIND, MOST_PAIRS, entropy_of, exact_entropy
+from terascope.sketches.theta import FAMILY, THETA_KIND, is_empty
 from terascope.types import Type
 
 STRATEGIES: Final = {
@@ -71,6 +71,10 @@ class ApproxCountDistinct(PlainAggregate):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return 0 if packed is None else round(distinct_estimate(packed))
 
+    def within_bound(self, rows: Sequence[Sequence[Value]], found: int, strategy: str) -> bool:
+        """Whether a value is as near to the exact one as the class says."""
+        return near_count({row[0] for row in rows}, found, 0.3 if strategy == "fm" else 0.05)
+
 
 class RunningApproxCountDistinct(ApproxCountDistinct):
     name = "running_approx_count_distinct"
@@ -80,7 +84,6 @@ class RunningApproxCountDistinct(ApproxCountDistinct):
 
 class ApproxCountDups(CountDups):
     name = "approx_count_dups"
-    kind = "algebraic"
     cheap = True
     error_bound = "the number of different values is exact up to 64, else within 5% in 99 of 100"
     doc = "about how many values had occurred before: COUNT(x) - approx_count_distinct(x)"
@@ -93,13 +96,15 @@ class ApproxCountDups(CountDups):
             return 0
         return max(0, tuples_seen(packed) - round(distinct_estimate(packed)))
 
+    def within_bound(self, rows: Sequence[Sequence[Value]], found: int) -> bool:
+        return near_count({row[0] for row in rows}, len(rows) - found)
+
 
 class DistinctState(Collecting):
     """Tuples are kept, and not only the different values: the state counts tuples, too."""
 
     name = "distinct_state"
     returns = Type.BINARY
-    kind = "algebraic"
     cheap = True
     error_bound = AT_MOST
     doc = "distinct_state(x): a state of the different values, for distinct_of and set operations"
@@ -125,11 +130,19 @@ class DistinctState(Collecting):
     def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
         return THETA_KIND.merging if args[0] is Type.BINARY else THETA_KIND
 
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        """The state itself; NULL when no value is in it."""
+        return None if packed is None or is_empty(packed) else packed
+
+    def within_bound(self, rows: Sequence[Sequence[Value]], found: Value) -> bool:
+        return near_count(
+            {row[0] for row in rows}, 0 if found is None else distinct_estimate(found)
+        )
+
 
 class Entropy(Collecting):
     name = "entropy"
     returns = Type.FLOAT
-    kind = "algebraic"
     cheap = True
     takes_held = True
     error_bound = (
@@ -149,6 +162,17 @@ class Entropy(Collecting):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return None if packed is None else entropy_of(packed)
+
+    def within_bound(self, rows: Sequence[Sequence[Value]], found: float | None) -> bool:
+        exact = self.finish((tuple(row[0] for row in rows),))
+        if found is None or exact is None:
+            return found is exact
+        return abs(found - exact) <= (0.35 if len(set(rows)) > MOST_PAIRS else 1e-9)
+
+
+def near_count(values: Collection[Value], found: float, bound: float = 0.05) -> bool:
+    """Whether a number of different values is as near to the exact one as the classes say."""
+    return abs(found - len(values)) <= (bound * len(values) if len(values) > 64 else 0.5)
 
 
 def checked_strategy(name: str, strategy: Value = "") -> str:

@@ -340,9 +340,10 @@ class AverageOfPositives(Average):
         return POSITIVE_SUM if args[0] is Type.FLOAT else None
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        """As the mean of the values that are not negative, or NULL."""
-        made = super().split(args, finer)
-        assert made is not None
+        """As the mean of the values that are not negative; FLOATs are kept as states."""
+        made = None if args[0] is Type.FLOAT else super().split(args, finer)
+        if made is None:
+            return None
         parts = (
             replace(part, subs=tuple((sub, tuple(map(_positive, over))) for sub, over in part.subs))
             for part in made.parts

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Final
 
 from terascope.functions.base import (
     FIRST,
@@ -49,8 +48,6 @@ from terascope.plan.expr import (
 from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Project, Rel
 from terascope.plan.show import show_agg, show_expr, show_named
 
-PLACE_COLUMNS: Final = 3
-"""The columns of the place of a tuple: its finest clock, its interface and its position."""
 Reason = tuple[str, str]
 """The text of a part of the query, and the reason why it stays in the high part."""
 
@@ -288,8 +285,7 @@ def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
     function = call.function
     values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
     kind = None
-    ordered = not function.ordered or len(places) == PLACE_COLUMNS
-    if not call.distinct and len(values) == len(call.parameters) and ordered:
+    if not call.distinct and len(values) == len(call.parameters):
         given = values[: function.state_parameters]
         kind = function.state(tuple(a.type for a in call.args), given)
     if kind is None:
