@@ -33,6 +33,9 @@ LEVELS: Final = 3
 CANDIDATES: Final = 64
 SEARCHED_BITS: Final = 24
 """Bits of an identifier below the prefixes that are counted exactly."""
+OF_NAMES: Final = 1 << 40
+"""The bit that tells the hashes of names from plain identifiers in hashed rows. Only the counts of
+prefixes of 8 bits have both in common."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class SketchSize:
     @property
     def array(self) -> NDArray[np.int64]:
         """The parameters as kernels take them."""
-        sizes = (self.width.bit_length() - 1, self.depth, self.levels, self.candidates)
+        log_width = self.width.bit_length() - 1
+        sizes = (log_width, self.depth, self.levels, self.candidates, self.cells)
         return np.array(sizes, np.int64)
 
     def error(self, total: int) -> int:
@@ -89,9 +93,11 @@ def bits_of(key: Any, level: Any, step: Any, prefixes: Prefixes) -> Any:
     if key < NAMED:
         return np.uint64(key) >> np.uint64(step * level)
     number = np.uint64(key - NAMED)
+    column, shift = np.uint64(0), np.uint64(step * level)
     if step == 8:
-        return np.uint64(prefixes[number, np.uint64(level)])
-    return np.uint64(prefixes[number, np.uint64(0)]) >> np.uint64(step * level)
+        column, shift = np.uint64(level), np.uint64(0)
+    bits = np.uint64(prefixes[number, column]) >> shift
+    return bits if step * level == SEARCHED_BITS else bits | np.uint64(OF_NAMES)
 
 
 @inlined
@@ -104,54 +110,56 @@ def place_of(bits: Any, row: Any, shift: Any) -> Any:
 
 @inlined
 def add_to_sketch(
-    counters: Any, sketch: Any, key: Any, weight: Any, sizes: Keys, prefixes: Prefixes
+    counters: Any, base: Any, key: Any, weight: Any, sizes: Keys, prefixes: Prefixes
 ) -> Any:
-    """Add a weight to a sketch, a row of `counters`; the new estimate of its identifier."""
+    """Add a weight to the sketch that begins at a place of `counters`; the new estimate of its
+    identifier.
+    """
     log_width, depth, levels = sizes[0], sizes[1], sizes[2]
     shift = np.uint64(64 - log_width)
     width = np.uint64(1) << np.uint64(log_width)
     step = SEARCHED_BITS // levels
-    row = np.uint64(sketch)
-    counters[row, bits_of(key, levels, step, prefixes)] += weight
-    base = np.uint64(TOP_CELLS)
+    top = base + bits_of(key, levels, step, prefixes)
+    counters[top] = np.uint64(counters[top]) + np.uint64(weight)
+    row = base + np.uint64(TOP_CELLS)
     least = np.uint64(0xFFFFFFFFFFFFFFFF)
     for level in range(levels):
         bits = bits_of(key, level, step, prefixes)
         for r in range(depth):
-            at = base + place_of(bits, level * depth + r, shift)
-            count = np.uint64(counters[row, at]) + np.uint64(weight)
-            counters[row, at] = count
+            at = row + place_of(bits, level * depth + r, shift)
+            count = np.uint64(counters[at]) + np.uint64(weight)
+            counters[at] = count
             if level == 0 and count < least:
                 least = count
-            base += width
+            row += width
     return np.int64(least)
 
 
 @inlined
-def estimate_bits(cells: Any, bits: Any, level: Any, sizes: Keys) -> Any:
-    """The estimated weight of a prefix of a level, from the counters of one sketch."""
+def estimate_bits(counters: Any, start: Any, bits: Any, level: Any, sizes: Keys) -> Any:
+    """The estimated weight of a prefix of a level, in the sketch that begins at `start`."""
     depth, levels = sizes[1], sizes[2]
     if level == levels:
-        return np.int64(cells[bits])
+        return np.int64(counters[start + bits])
     shift = np.uint64(64 - sizes[0])
     width = np.uint64(1) << np.uint64(sizes[0])
-    base = np.uint64(TOP_CELLS) + np.uint64(level * depth) * width
+    row = start + np.uint64(TOP_CELLS) + np.uint64(level * depth) * width
     least = np.uint64(0xFFFFFFFFFFFFFFFF)
     for r in range(depth):
-        least = min(least, np.uint64(cells[base + place_of(bits, level * depth + r, shift)]))
-        base += width
+        least = min(least, np.uint64(counters[row + place_of(bits, level * depth + r, shift)]))
+        row += width
     return np.int64(least)
 
 
 @inlined
-def estimate_key(cells: Any, key: Any, sizes: Keys, prefixes: Prefixes) -> Any:
+def estimate_key(counters: Any, start: Any, key: Any, sizes: Keys, prefixes: Prefixes) -> Any:
     """The estimated weight of an identifier: the smallest over its prefixes, of which none is
     lighter.
     """
     levels = sizes[2]
     step = SEARCHED_BITS // levels
-    least = np.int64(cells[bits_of(key, levels, step, prefixes)])
+    least = np.int64(counters[start + bits_of(key, levels, step, prefixes)])
     for level in range(levels):
         bits = bits_of(key, level, step, prefixes)
-        least = min(least, estimate_bits(cells, bits, level, sizes))
+        least = min(least, estimate_bits(counters, start, bits, level, sizes))
     return least

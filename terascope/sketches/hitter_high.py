@@ -12,8 +12,9 @@ Counters have 32 bits until the weights of a state add up to more than that; the
 this state are copied to an array with 64 bits. Beside the counters a state keeps the keys of the
 identifiers with the largest estimates, the *candidates*. They give the answer its identifiers:
 names are hashed in the counters, and a search that descends the prefixes also finds identifiers
-that never occurred. An identifier becomes a candidate when its estimate exceeds the smallest one of
-the candidates and twice the mean of all counters.
+that never occurred. An identifier becomes a candidate when its estimate exceeds the smallest bound
+of the candidates and twice the mean of all counters. The bound on the weight of a candidate begins
+with that estimate and then counts its own weights only, so that it is tighter than the estimate.
 
 A state is described by one word (terascope.sketches.hitter_low.Metas): 0 for an empty one, positive
 for a table, and the complement of the number of its sketch for a sketch.
@@ -37,7 +38,7 @@ from terascope.sketches.base import (
     packed_of,
 )
 from terascope.sketches.count_min import SketchSize
-from terascope.sketches.hitter_ids import HitterIds, IdKind, Keys, Words
+from terascope.sketches.hitter_ids import NAMED, HitterIds, IdKind, Keys, Words
 from terascope.sketches.hitter_kernels import (
     FREE_SKETCHES,
     FREE_WIDES,
@@ -47,17 +48,19 @@ from terascope.sketches.hitter_kernels import (
     drop_states,
     gather_tables,
     measure_sketches,
-    merge_states,
+    merge_sketches,
     write_sketches,
 )
 from terascope.sketches.hitter_layout import (
     FAULTS,
     FREQUENT,
     SKETCH,
+    WEIGHT_MAX,
     Contents,
     contents_of,
     named_keys,
     pack_pairs,
+    pairs_of,
 )
 from terascope.sketches.hitter_low import FIRST_STATES, FIRST_WORDS, SIZES, Metas
 from terascope.sketches.pair_tables import size_for
@@ -101,9 +104,9 @@ class HitterStates(StateColumn):
         self.wides: Words = np.zeros((0, self.size.cells), np.uint64)
         self.sketches: NDArray[np.int64] = np.zeros((0, 4), np.int64)
         """Of each sketch: the sum of all weights, the number of its wide counters plus one, the
-        number of candidates, a bound below the smallest of their estimates."""
+        number of candidates, a number that none of their bounds is below."""
         self.candidates: Keys = np.zeros((0, 2, self.size.candidates), np.int64)
-        """The keys and the estimates of candidates."""
+        """The keys of candidates, and bounds on their weights."""
         self.used: NDArray[np.int64] = np.zeros(4, np.int64)
         """Rows in use of counters and wides; then the first free row of each, plus one."""
 
@@ -118,37 +121,61 @@ class HitterStates(StateColumn):
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         weights = arguments[1]
         assert not isinstance(weights, CodedValues)
-        if not len(numbers):
-            return
-        self._grow_states(int(numbers.max()) + 1)
-        keys, at = self.ids.keys(arguments[0]), 0
-        while True:
-            at = add_tuples(
-                numbers, keys, weights, at, self.metas, self.arena, self.places, self.extras,
-                self.counters, self.wides, self.sketches, self.candidates, self.used,
-                self.size.array, self.ids.prefixes, self.exact, self._room,
-            )  # fmt: skip
-            if at == len(numbers):
-                return
-            self._grow_room()
+        self._add(numbers, self.ids.keys(arguments[0]), weights)
+
+    def _add(self, numbers: Numbers, keys: Keys, weights: NDArray[np.int64]) -> None:
+        self._grow_states(int(numbers.max(initial=-1)) + 1)
+        if weights.min(initial=1) <= 0:
+            kept = weights > 0
+            numbers, keys, weights = numbers[kept], keys[kept], weights[kept]
+        at = 0
+        while at < len(numbers):
+            at = add_tuples(numbers, keys, weights, at, *self._arrays)
+            if at < len(numbers):
+                self._grow_room()
 
     def merge(self, numbers: Numbers, packed: Packed) -> None:
         if not len(numbers):
             return
         contents = contents_of(packed)
         self._adopt(contents)
-        names, at = named_keys(contents, self.ids), 0
+        names = named_keys(contents, self.ids)
         self._grow_states(int(numbers.max()) + 1)
-        while True:
-            at = merge_states(
+        places, keys, weights = pairs_of(contents, names)
+        self._add(numbers[places], keys, weights)
+        if FREQUENT in contents.variants:
+            purged = np.flatnonzero(variants_of(contents) == FREQUENT)
+            self._add_extras(numbers[purged], contents, purged)
+        at = 0 if SKETCH in contents.variants else len(numbers)
+        while at < len(numbers):
+            at = merge_sketches(
                 numbers, contents.starts, contents.words, names, contents.first_name, at,
-                self.metas, self.arena, self.places, self.extras, self.counters, self.wides,
-                self.sketches, self.candidates, self.used, self.size.array, self.ids.prefixes,
-                self.exact, self._room,
+                *self._arrays,
             )  # fmt: skip
-            if at == len(numbers):
-                return
-            self._grow_room()
+            if at < len(numbers):
+                self._grow_room()
+
+    def _add_extras(self, numbers: Numbers, contents: Contents, purged: NDArray[np.int64]) -> None:
+        """Add the sums of purged states: of the medians, and of the weights that are not in their
+        pairs any more.
+        """
+        first = contents.starts[purged]
+        offsets = np.minimum(contents.words[first + 2], WEIGHT_MAX).astype(np.int64)
+        totals = np.minimum(contents.words[first + 3], WEIGHT_MAX).astype(np.int64)
+        parts = pairs_of(contents, np.full(contents.names, NAMED, np.int64))
+        kept = np.zeros(len(contents.starts), np.int64)
+        np.add.at(kept, parts[0], parts[2])
+        np.add.at(self.extras[:, 0], numbers, offsets)
+        np.add.at(self.extras[:, 1], numbers, np.maximum(totals - kept[purged], 0))
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        """The arrays of the states, as kernels take them."""
+        return (
+            self.metas, self.arena, self.places, self.extras, self.counters, self.wides,
+            self.sketches, self.candidates, self.used, self.size.array, self.ids.prefixes,
+            self.exact, self._room,
+        )  # fmt: skip
 
     @property
     def _room(self) -> int:

@@ -1,9 +1,9 @@
 """Kernels of states of heavy hitters that are merged (terascope.sketches.hitter_high).
 
 In: the arrays of a column of states, and tuples or packed states that were checked. Out: the arrays
-changed. `add_tuples` and `merge_states` stop before a tuple or packed state for which there may be
-no room, and return its place. A `store` is the tuple of arrays that hold sketches: counters, wide
-counters, sums, candidates, and rows in use.
+changed. `add_tuples` and `merge_sketches` stop before a tuple or packed state for which there may
+be no room, and return its place. Their parts see all arrays as flat ones: a view of a row for each
+tuple would take longer than all else.
 """
 
 from __future__ import annotations
@@ -19,14 +19,9 @@ from terascope.sketches.count_min import add_to_sketch, estimate_key
 from terascope.sketches.frequent_items import purge
 from terascope.sketches.hitter_ids import NAMED, Bytes, Keys, Prefixes, Words
 from terascope.sketches.hitter_layout import (
-    FREQUENT,
-    LIST,
-    LIST_HEAD,
     LONG_HEAD,
-    NARROW_MAX,
     SKETCH,
     TOP_CELLS,
-    WEIGHT_BITS,
     WEIGHT_MAX,
     halves,
     head_word,
@@ -34,6 +29,7 @@ from terascope.sketches.hitter_layout import (
     low_half,
     name_words,
     put_name,
+    sketch_words,
     variant_of,
 )
 from terascope.sketches.hitter_low import SIZES, Metas, release, size_of
@@ -44,6 +40,11 @@ WIDES: Final = 1
 FREE_SKETCHES: Final = 2
 FREE_WIDES: Final = 3
 """Places of the array of rows in use."""
+FACTS: Final = 4
+"""Numbers that are kept of a sketch beside its counters (HitterStates.sketches)."""
+ONE: Final = np.uint64(1)
+TWO: Final = np.uint64(2)
+THREE: Final = np.uint64(3)
 
 STATES = (
     output(np.int64), output(np.uint64), output(np.int64), output(np.int64, 2),
@@ -55,21 +56,30 @@ exact, room."""
 
 
 @inlined
-def has_room(arena: Words, places: Keys, store: Any, room: Any, purged: bool) -> bool:
+def has_room(
+    arena: Words,
+    places: Keys,
+    sketches: Any,
+    wides: Any,
+    used: Keys,
+    room: Any,
+    cells: Any,
+    purged: bool,
+) -> bool:
     """Whether one state may grow as far as it can."""
     if places[SIZES] + room > len(arena):
         return False
-    used = store[4]
-    rows = used[FREE_SKETCHES] != 0 or used[SKETCHES] < len(store[2])
-    return purged or (rows and (used[FREE_WIDES] != 0 or used[WIDES] < len(store[1])))
+    rows = used[FREE_SKETCHES] != 0 or used[SKETCHES] * FACTS < len(sketches)
+    wide = used[FREE_WIDES] != 0 or used[WIDES] * cells < len(wides)
+    return bool(purged or (rows and wide))
 
 
 @inlined
-def new_row(used: Keys, links: Any, last: Any, rows: Any, free: Any) -> Any:
+def new_row(used: Keys, links: Any, size: Any, rows: Any, free: Any) -> Any:
     """A row that is free, or the first one never used. A free row links to the next one."""
     row = used[free] - 1
     if row >= 0:
-        used[free] = np.int64(links[row, last])
+        used[free] = np.int64(links[row * size])
         return row
     row = used[rows]
     used[rows] = row + 1
@@ -77,82 +87,157 @@ def new_row(used: Keys, links: Any, last: Any, rows: Any, free: Any) -> Any:
 
 
 @inlined
-def new_sketch(store: Any) -> Any:
-    counters, _, sketches, _, used = store
-    row = new_row(used, sketches, 0, SKETCHES, FREE_SKETCHES)
-    counters[row, :] = 0
-    sketches[row, :] = 0
+def new_sketch(counters: Any, sketches: Any, used: Keys, cells: Any) -> Any:
+    row = new_row(used, sketches, FACTS, SKETCHES, FREE_SKETCHES)
+    counters[row * cells : (row + 1) * cells] = 0
+    sketches[row * FACTS : (row + 1) * FACTS] = 0
     return row
 
 
 @inlined
-def widen(store: Any, sketch: Any) -> None:
+def widen(counters: Any, wides: Any, sketches: Any, used: Keys, sketch: Any, cells: Any) -> None:
     """Copy the counters of a sketch to 64 bits."""
-    counters, wides, sketches, _, used = store
-    row = new_row(used, wides, 0, WIDES, FREE_WIDES)
-    for k in range(counters.shape[1]):
-        wides[row, k] = counters[sketch, k]
-    sketches[sketch, 1] = row + 1
+    row = new_row(used, wides, cells, WIDES, FREE_WIDES)
+    for k in range(cells):
+        wides[row * cells + k] = counters[sketch * cells + k]
+    sketches[sketch * FACTS + 1] = row + 1
 
 
 @inlined
-def offer(store: Any, sketch: Any, key: Any, estimate: Any, sizes: Keys) -> None:
-    """Make an identifier a candidate, or note its new estimate."""
-    sketches, candidates = store[2], store[3]
-    most = sizes[3]
-    row = np.uint64(sketch)
-    count, least = sketches[row, np.uint64(2)], sketches[row, np.uint64(3)]
+def find_candidate(candidates: Any, keys: Any, count: Any, key: Any) -> Any:
+    """The place of a candidate, `count` when there is none. The first eight are the heavy ones; the
+    others are compared all at once before one is looked for.
+    """
+    first = min(count, np.uint64(8))
+    for k in range(first):
+        if candidates[keys + k] == key:
+            return np.uint64(k)
+    among = False
+    for k in range(first, count):
+        among |= candidates[keys + k] == key
+    if among:
+        for k in range(first, count):
+            if candidates[keys + k] == key:
+                return np.uint64(k)
+    return count
+
+
+@inlined
+def offer(
+    sketches: Any,
+    candidates: Any,
+    sketch: Any,
+    key: Any,
+    weight: Any,
+    estimate: Any,
+    sizes: Any,
+) -> None:
+    """Make an identifier a candidate, or add a weight to its bound. The bound of a candidate begins
+    with its estimate and then grows by its own weights only, where the estimate grows by those of
+    others, too: an early candidate has a bound that is almost exact.
+    """
+    most = np.uint64(sizes[3])
+    facts = np.uint64(sketch) * np.uint64(FACTS)
+    count, least = np.uint64(sketches[facts + TWO]), sketches[facts + THREE]
+    if count == most and estimate <= least:
+        return
+    keys = np.uint64(sketch) * TWO * most
+    bounds = keys + most
+    at = find_candidate(candidates, keys, count, key)
+    if at < count:
+        bound = min(plus(candidates[bounds + at], weight), estimate)
+        before = at >> ONE  # heavy ones move to the front, where they are found soon
+        candidates[keys + at] = candidates[keys + before]
+        candidates[bounds + at] = candidates[bounds + before]
+        candidates[keys + before] = key
+        candidates[bounds + before] = bound
+        return
     if count == most:
-        mean = sketches[row, np.uint64(0)] >> sizes[0]
-        if estimate <= least or estimate <= 2 * mean:
+        if estimate <= 2 * (sketches[facts] >> sizes[0]):
             return
-    zero, one = np.uint64(0), np.uint64(1)
-    for k in range(np.uint64(count)):
-        if candidates[row, zero, k] == key:
-            before = k >> one  # heavy ones move to the front, where they are found soon
-            candidates[row, zero, k] = candidates[row, zero, before]
-            candidates[row, one, k] = candidates[row, one, before]
-            candidates[row, zero, before] = key
-            candidates[row, one, before] = estimate
-            return
-    at = np.uint64(count)
-    if count == most:
         lowest, second = np.int64(WEIGHT_MAX), np.int64(WEIGHT_MAX)
-        for k in range(np.uint64(count)):
-            held = candidates[row, one, k]
+        for k in range(count):
+            held = candidates[bounds + k]
             if held < lowest:
-                lowest, second, at = held, lowest, k
+                lowest, second, at = held, lowest, np.uint64(k)
             elif held < second:
                 second = held
-        sketches[row, np.uint64(3)] = min(second, estimate)
         if estimate <= lowest:
-            sketches[row, np.uint64(3)] = lowest
+            sketches[facts + THREE] = lowest
             return
+        sketches[facts + THREE] = min(second, estimate)
     else:
-        sketches[row, np.uint64(2)] = count + 1
-    candidates[row, zero, at] = key
-    candidates[row, one, at] = estimate
+        sketches[facts + TWO] = np.int64(count + ONE)
+    candidates[keys + at] = key
+    candidates[bounds + at] = estimate
 
 
 @inlined
-def add_weight(
-    store: Any, sketch: Any, key: Any, weight: Any, sizes: Keys, prefixes: Prefixes
+def add_run(
+    keys: Keys,
+    weights: Keys,
+    start: Any,
+    end: Any,
+    cells: Any,
+    base: Any,
+    sketches: Any,
+    candidates: Any,
+    sketch: Any,
+    before: Any,
+    sizes: Keys,
+    prefixes: Prefixes,
 ) -> None:
-    """Add a weight to a sketch; the sum of all weights stays within 63 bits."""
-    counters, wides, sketches, _, _ = store
-    row = np.uint64(sketch)
-    before = sketches[row, np.uint64(0)]
-    weight = min(weight, WEIGHT_MAX - before)
-    sketches[row, np.uint64(0)] = before + weight
-    if before + weight > 0xFFFFFFFF and sketches[row, np.uint64(1)] == 0:
-        widen(store, sketch)
-    wide = sketches[row, np.uint64(1)]
+    """Add pairs to the counters of one sketch, which begin at `base`. Before them all weights added
+    up to `before`; the sum stays within 63 bits.
+    """
+    left = WEIGHT_MAX - before
+    for k in range(np.uint64(start), np.uint64(end)):
+        weight = min(weights[k], left)
+        left -= weight
+        estimate = add_to_sketch(cells, base, keys[k], weight, sizes, prefixes)
+        if sizes[3] > 0:
+            offer(sketches, candidates, sketch, keys[k], weight, estimate, sizes)
+
+
+@inlined
+def add_to_row(
+    keys: Keys,
+    weights: Keys,
+    start: Any,
+    end: Any,
+    sketch: Any,
+    counters: Any,
+    wides: Any,
+    sketches: Any,
+    candidates: Any,
+    used: Keys,
+    sizes: Keys,
+    prefixes: Prefixes,
+) -> None:
+    """Add pairs to a sketch. Its counters are widened before they could overflow: none is larger
+    than the sum of all weights.
+    """
+    facts, cells = sketch * FACTS, sizes[4]
+    before = sketches[facts]
+    total = before
+    for k in range(start, end):
+        total = plus(total, weights[k])
+    sketches[facts] = total
+    if total > 0xFFFFFFFF and sketches[facts + 1] == 0:
+        widen(counters, wides, sketches, used, sketch, cells)
+    wide = sketches[facts + 1]
     if wide == 0:
-        estimate = add_to_sketch(counters, sketch, key, np.uint32(weight), sizes, prefixes)
+        base = np.uint64(sketch * cells)
+        add_run(
+            keys, weights, start, end, counters, base, sketches, candidates, sketch, before,
+            sizes, prefixes,
+        )  # fmt: skip
     else:
-        estimate = add_to_sketch(wides, wide - 1, key, np.uint64(weight), sizes, prefixes)
-    if sizes[3] > 0:
-        offer(store, sketch, key, estimate, sizes)
+        base = np.uint64((wide - 1) * cells)
+        add_run(
+            keys, weights, start, end, wides, base, sketches, candidates, sketch, before,
+            sizes, prefixes,
+        )  # fmt: skip
 
 
 @inlined
@@ -161,7 +246,11 @@ def make_sketch(
     metas: Metas,
     arena: Words,
     places: Keys,
-    store: Any,
+    counters: Any,
+    wides: Any,
+    sketches: Any,
+    candidates: Any,
+    used: Keys,
     sizes: Keys,
     prefixes: Prefixes,
 ) -> Any:
@@ -169,43 +258,50 @@ def make_sketch(
     meta = metas[number]
     if meta < 0:
         return ~meta
-    sketch = new_sketch(store)
+    sketch = new_sketch(counters, sketches, used, sizes[4])
     if meta > 0:
-        base = meta >> 24
-        for k in range(slots_in_table(meta)):
-            weight = np.int64(arena[base + 2 * k + 1])
-            if weight != 0:
-                add_weight(store, sketch, np.int64(arena[base + 2 * k]), weight, sizes, prefixes)
-        release(arena, places, base, size_of(meta) + 1)
+        count = meta & 0xFFFF
+        keys, weights = np.empty(count, np.int64), np.empty(count, np.int64)
+        copy_table(arena, meta, keys, weights, 0)
+        add_to_row(
+            keys, weights, 0, count, sketch, counters, wides, sketches, candidates, used, sizes,
+            prefixes,
+        )  # fmt: skip
+        release(arena, places, meta >> 24, size_of(meta) + 1)
     metas[number] = ~sketch
     return sketch
 
 
 @inlined
-def add(
+def copy_table(arena: Words, meta: Any, keys: Keys, weights: Keys, start: Any) -> Any:
+    """Write the pairs of a table from a place on; the place behind them."""
+    to, base = np.uint64(start), np.uint64(meta >> 24)
+    for k in range(np.uint64(slots_in_table(meta))):
+        weight = np.int64(arena[base + TWO * k + ONE])
+        if weight != 0:
+            keys[to] = np.int64(arena[base + TWO * k])
+            weights[to] = weight
+            to += ONE
+    return np.int64(to)
+
+
+@inlined
+def add_to_table(
+    keys: Keys,
+    weights: Keys,
+    start: Any,
+    end: Any,
     number: Any,
-    key: Any,
-    weight: Any,
     metas: Metas,
     arena: Words,
     places: Keys,
-    extras: NDArray[np.int64],
-    store: Any,
-    sizes: Keys,
-    prefixes: Prefixes,
     exact: Any,
-) -> None:
-    """Add a weight to an identifier of a state."""
-    if metas[number] >= 0:
-        if exact > 0:
-            if add_pair(metas, arena, places, number, key, weight, exact) != NO_PLACE:
-                return
-            if len(extras) > 0:
-                extras[number, 0] = plus(extras[number, 0], purge(metas, arena, number))
-                add_pair(metas, arena, places, number, key, weight, exact)
-                return
-        make_sketch(number, metas, arena, places, store, sizes, prefixes)
-    add_weight(store, ~metas[number], key, weight, sizes, prefixes)
+) -> Any:
+    """Add pairs to a table until one has no place; its place among the pairs."""
+    for k in range(np.uint64(start), np.uint64(end)):
+        if add_pair(metas, arena, places, number, keys[k], weights[k], exact) == NO_PLACE:
+            return np.int64(k)
+    return end
 
 
 @compiled_for(column(np.int64), column(np.int64), column(np.int64), INTEGER, *STATES)
@@ -228,78 +324,140 @@ def add_tuples(
     exact: int,
     room: int,
 ) -> int:
-    """Add tuples from `start` on; those without a positive weight are passed over."""
-    store = (counters, wides, sketches, candidates, used)
-    for i in range(start, len(numbers)):
-        number, weight = numbers[i], weights[i]
-        if weight <= 0:
-            continue
-        if not has_room(arena, places, store, room, len(extras) > 0):
+    """Add tuples of positive weight from `start` on, those of one state that follow each other at a
+    time: to call a part of the kernel with so many arrays takes longer than a tuple.
+    """
+    flat_counters, flat_wides = counters.reshape(-1), wides.reshape(-1)
+    flat_sketches, flat_candidates = sketches.reshape(-1), candidates.reshape(-1)
+    i, purged = start, len(extras) > 0
+    while i < len(numbers):
+        if not has_room(arena, places, flat_sketches, flat_wides, used, room, sizes[4], purged):
             return i
-        if len(extras) > 0:
-            extras[number, 1] = plus(extras[number, 1], weight)
-        add(number, keys[i], weight, metas, arena, places, extras, store, sizes, prefixes, exact)
+        number = numbers[i]
+        end = i + 1
+        while end < len(numbers) and numbers[end] == number:
+            end += 1
+        if purged:
+            for k in range(i, end):
+                extras[number, 1] = plus(extras[number, 1], weights[k])
+        if metas[number] >= 0 and exact > 0:
+            i = add_to_table(keys, weights, i, end, number, metas, arena, places, exact)
+            while purged and i < end:
+                extras[number, 0] = plus(extras[number, 0], purge(metas, arena, number))
+                i = add_to_table(keys, weights, i, end, number, metas, arena, places, exact)
+        if i < end:
+            sketch = make_sketch(
+                number, metas, arena, places, flat_counters, flat_wides, flat_sketches,
+                flat_candidates, used, sizes, prefixes,
+            )  # fmt: skip
+            add_to_row(
+                keys, weights, i, end, sketch, flat_counters, flat_wides, flat_sketches,
+                flat_candidates, used, sizes, prefixes,
+            )  # fmt: skip
+        i = end
     return len(numbers)
 
 
 @inlined
-def add_sketch(
-    sketch: Any, words: Words, first: Any, names: Keys, store: Any, sizes: Keys, prefixes: Prefixes
-) -> None:
-    """Add a packed sketch to a sketch, counter by counter, and offer it the candidates."""
-    counters, wides, sketches, candidates, _ = store
-    before = sketches[sketch, 0]
-    total = plus(before, np.int64(words[first + 2]) & WEIGHT_MAX)
-    packed_wide = words[first + 1] & np.uint64(1)
-    if sketches[sketch, 1] == 0 and (total > 0xFFFFFFFF or packed_wide):
-        widen(store, sketch)
-    sketches[sketch, 0] = total
-    at = first + LONG_HEAD
-    cells = counters.shape[1]
-    wide = sketches[sketch, 1] - 1
-    if packed_wide:
-        for k in range(cells):
-            wides[wide, k] = plus(np.int64(wides[wide, k]), np.int64(words[at + k]) & WEIGHT_MAX)
-        at += cells
-    else:
-        for k in range(np.uint64(cells // 2)):
-            word = words[np.uint64(at) + k]
-            low, high = word & np.uint64(0xFFFFFFFF), word >> np.uint64(32)
-            if wide < 0:
-                counters[sketch, k << np.uint64(1)] += np.uint32(low)
-                counters[sketch, (k << np.uint64(1)) + np.uint64(1)] += np.uint32(high)
-            else:
-                wides[wide, k << np.uint64(1)] += low
-                wides[wide, (k << np.uint64(1)) + np.uint64(1)] += high
-        at += cells // 2
-    own = sketches[sketch, 2]
-    least = np.int64(WEIGHT_MAX)
-    for k in range(own):
-        key = candidates[sketch, 0, k]
-        candidates[sketch, 1, k] = estimate_row(store, sketch, key, sizes, prefixes)
-        least = min(least, candidates[sketch, 1, k])
-    sketches[sketch, 3] = least if own == sizes[3] else 0
-    if sizes[3] > 0:
-        for k in range(high_half(words[first])):
-            key = low_half(words[at + k])
-            offer(store, sketch, key, estimate_row(store, sketch, key, sizes, prefixes), sizes)
-        for key in names:
-            offer(store, sketch, key, estimate_row(store, sketch, key, sizes, prefixes), sizes)
+def unpack_candidates(words: Words, first: Any, names: Keys, other: Any, bounds: Any) -> Any:
+    """Read the candidates of a packed sketch and their bounds; the number of them."""
+    plain = high_half(words[first])
+    at = first + LONG_HEAD + sketch_words(words, first)
+    for k in range(plain):
+        other[k] = low_half(words[at])
+        bounds[k] = np.int64(words[at + 1]) & WEIGHT_MAX
+        at += 2
+    for k in range(len(names)):
+        other[plain + k] = names[k]
+        bounds[plain + k] = np.int64(words[at]) & WEIGHT_MAX
+        at += 2 + (np.int64(words[at + 1]) + 7) // 8
+    return plain + len(names)
 
 
 @inlined
-def estimate_row(store: Any, sketch: Any, key: Any, sizes: Keys, prefixes: Prefixes) -> Any:
-    wide = store[2][sketch, 1]
+def unpack_counters(words: Words, first: Any, cells: Any) -> Any:
+    """The counters of a packed sketch, with 64 bits each."""
+    counters = np.empty(cells, np.uint64)
+    at = np.uint64(first + LONG_HEAD)
+    if words[first + 1] & ONE:
+        for k in range(np.uint64(cells)):
+            counters[k] = words[at + k] & np.uint64(WEIGHT_MAX)
+    else:
+        for k in range(np.uint64(cells // 2)):
+            counters[TWO * k] = words[at + k] & np.uint64(0xFFFFFFFF)
+            counters[TWO * k + ONE] = words[at + k] >> np.uint64(32)
+    return counters
+
+
+@inlined
+def add_sketch(
+    sketch: Any,
+    words: Words,
+    first: Any,
+    names: Keys,
+    counters: Any,
+    wides: Any,
+    sketches: Any,
+    candidates: Any,
+    used: Keys,
+    sizes: Keys,
+    prefixes: Prefixes,
+) -> None:
+    """Add a packed sketch to a sketch, counter by counter. The bound of a candidate is the sum of
+    its bounds in both, where the estimate stands for the bound in a sketch that does not list it.
+    """
+    facts, cells, most = sketch * FACTS, sizes[4], sizes[3]
+    total = plus(sketches[facts], np.int64(words[first + 2]) & WEIGHT_MAX)
+    if sketches[facts + 1] == 0 and (total > 0xFFFFFFFF or words[first + 1] & ONE):
+        widen(counters, wides, sketches, used, sketch, cells)
+    sketches[facts] = total
+    wide = sketches[facts + 1]
+    base = np.uint64((sketch if wide == 0 else wide - 1) * cells)
+    added = unpack_counters(words, first, cells)
+    room = high_half(words[first]) + len(names)
+    other, bounds = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = unpack_candidates(words, first, names, other, bounds)
+    own, keys = sketches[facts + 2], sketch * 2 * most
+    for k in range(count):
+        at = find_candidate(candidates, np.uint64(keys), np.uint64(own), other[k])
+        if at < own:
+            place = keys + most + np.int64(at)
+            candidates[place] = plus(candidates[place], bounds[k])
+            bounds[k] = -1
+        else:
+            held = estimate_in(counters, wides, wide, base, other[k], sizes, prefixes)
+            bounds[k] = plus(bounds[k], held)
+    for k in range(own):
+        key = candidates[keys + k]
+        if find_candidate(other, np.uint64(0), np.uint64(count), key) == count:
+            held = estimate_key(added, np.uint64(0), key, sizes, prefixes)
+            candidates[keys + most + k] = plus(candidates[keys + most + k], held)
+    for k in range(np.uint64(cells)):
+        if wide == 0:
+            counters[base + k] = np.uint64(counters[base + k]) + added[k]
+        else:
+            wides[base + k] = min(wides[base + k] + added[k], np.uint64(WEIGHT_MAX))
+    sketches[facts + 3] = 0
+    for k in range(count):
+        if bounds[k] >= 0 and most > 0:
+            held = estimate_in(counters, wides, wide, base, other[k], sizes, prefixes)
+            offer(sketches, candidates, sketch, other[k], 0, min(held, bounds[k]), sizes)
+
+
+@inlined
+def estimate_in(
+    counters: Any, wides: Any, wide: Any, base: Any, key: Any, sizes: Keys, prefixes: Prefixes
+) -> Any:
     if wide == 0:
-        return estimate_key(store[0][sketch], key, sizes, prefixes)
-    return estimate_key(store[1][wide - 1], key, sizes, prefixes)
+        return estimate_key(counters, base, key, sizes, prefixes)
+    return estimate_key(wides, base, key, sizes, prefixes)
 
 
 @compiled_for(
     column(np.int64), column(np.int64), column(np.uint64), column(np.int64), column(np.int64),
     INTEGER, *STATES,
 )  # fmt: skip
-def merge_states(
+def merge_sketches(
     numbers: Numbers,
     starts: Keys,
     words: Words,
@@ -320,55 +478,23 @@ def merge_states(
     exact: int,
     room: int,
 ) -> int:
-    """Merge packed states from `start` on."""
-    store = (counters, wides, sketches, candidates, used)
+    """Merge the sketches among packed states from `start` on."""
+    flat_counters, flat_wides = counters.reshape(-1), wides.reshape(-1)
+    flat_sketches, flat_candidates = sketches.reshape(-1), candidates.reshape(-1)
     for i in range(start, len(numbers)):
-        if not has_room(arena, places, store, room, len(extras) > 0):
-            return i
-        number, first = numbers[i], starts[i]
-        variant = variant_of(words[first])
-        if variant == SKETCH:
-            sketch = make_sketch(number, metas, arena, places, store, sizes, prefixes)
-            held = names[first_name[i] : first_name[i + 1]]
-            add_sketch(sketch, words, first, held, store, sizes, prefixes)
+        if variant_of(words[starts[i]]) != SKETCH:
             continue
-        total = np.int64(0)
-        at = np.uint64(first + (LIST_HEAD if variant == LIST else LONG_HEAD))
-        for _ in range(high_half(words[first])):
-            word = words[at]
-            at += np.uint64(1)
-            key = np.int64(word >> np.uint64(WEIGHT_BITS)) & 0xFFFFFFFF
-            weight = np.int64(word & np.uint64(NARROW_MAX))
-            if weight > 0:
-                add(
-                    number, key, weight, metas, arena, places, extras, store, sizes, prefixes,
-                    exact,
-                )  # fmt: skip
-                total = plus(total, weight)
-        for _ in range(low_half(words[first + 1])):
-            key = low_half(words[at])
-            weight = np.int64(words[at + np.uint64(1)]) & WEIGHT_MAX
-            at += np.uint64(2)
-            if weight > 0:
-                add(
-                    number, key, weight, metas, arena, places, extras, store, sizes, prefixes,
-                    exact,
-                )  # fmt: skip
-                total = plus(total, weight)
-        for k in range(first_name[i], first_name[i + 1]):
-            weight = np.int64(words[at]) & WEIGHT_MAX
-            at += np.uint64(2) + (words[at + np.uint64(1)] + np.uint64(7)) // np.uint64(8)
-            if weight > 0:
-                add(
-                    number, names[k], weight, metas, arena, places, extras, store, sizes,
-                    prefixes, exact,
-                )  # fmt: skip
-                total = plus(total, weight)
-        if len(extras) > 0:
-            if variant == FREQUENT:
-                extras[number, 0] = plus(extras[number, 0], np.int64(words[first + 2]) & WEIGHT_MAX)
-                total = np.int64(words[first + 3]) & WEIGHT_MAX
-            extras[number, 1] = plus(extras[number, 1], total)
+        if not has_room(arena, places, flat_sketches, flat_wides, used, room, sizes[4], False):
+            return i
+        sketch = make_sketch(
+            numbers[i], metas, arena, places, flat_counters, flat_wides, flat_sketches,
+            flat_candidates, used, sizes, prefixes,
+        )  # fmt: skip
+        held = names[first_name[i] : first_name[i + 1]]
+        add_sketch(
+            sketch, words, starts[i], held, flat_counters, flat_wides, flat_sketches,
+            flat_candidates, used, sizes, prefixes,
+        )  # fmt: skip
     return len(numbers)
 
 
@@ -404,15 +530,9 @@ def drop_states(
 @compiled_for(column(np.int64), column(np.uint64), output(np.int64), output(np.int64))
 def gather_tables(metas: Metas, arena: Words, keys: Keys, weights: Keys) -> None:
     """The pairs of tables, one table after the other."""
-    to = 0
+    to = np.int64(0)
     for meta in metas:
-        base = meta >> 24
-        for k in range(slots_in_table(meta)):
-            weight = np.int64(arena[base + 2 * k + 1])
-            if weight != 0:
-                keys[to] = np.int64(arena[base + 2 * k])
-                weights[to] = weight
-                to += 1
+        to = copy_table(arena, meta, keys, weights, to)
 
 
 @compiled_for(
@@ -433,7 +553,7 @@ def measure_sketches(
         size = LONG_HEAD + (cells if sketches[row, 1] != 0 else cells // 2)
         for k in range(sketches[row, 2]):
             key = candidates[row, 0, k]
-            size += 1 if key < NAMED else name_words(ends, key)
+            size += 2 if key < NAMED else name_words(ends, key)
         offsets[i + 1] = offsets[i] + size
 
 
@@ -477,12 +597,14 @@ def write_sketches(
             key = candidates[row, np.uint64(0), np.uint64(k)]
             if key < NAMED:
                 words[at] = np.uint64(key)
-                at += one
+                words[at + one] = np.uint64(candidates[row, one, np.uint64(k)])
+                at += np.uint64(2)
                 plain += 1
         for k in range(count):
             key = candidates[row, np.uint64(0), np.uint64(k)]
             if key >= NAMED:
-                at = np.uint64(put_name(words, np.int64(at), ends, content, key, 0))
+                bound = candidates[row, one, np.uint64(k)]
+                at = np.uint64(put_name(words, np.int64(at), ends, content, key, bound))
                 named += 1
         words[first] = head_word(SKETCH, kind, plain)
         words[first + one] = halves(np.int64(wide != 0), named)

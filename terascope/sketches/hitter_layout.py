@@ -13,8 +13,8 @@ variant (lower four bits) and the kind of identifiers (upper four).
   short of, the sum of all weights, and the number of pairs kept.
 - SKETCH: the number of plain candidates, flags, the number of named candidates; the sum of all
   weights; width (32 bits), depth and levels (16 each); the number of candidates kept; counters of
-  32 bits, or of 64 when bit 0 of the flags is set; candidates as wide and named pairs without
-  weights.
+  32 bits, or of 64 when bit 0 of the flags is set; candidates as wide and named pairs, with bounds
+  on their weights.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def before_names(words: Words, first: Any, size: Any) -> Any:
         if size < LONG_HEAD:
             return np.int64(-1)
         counters = sketch_words(words, first)
-        return np.int64(-1) if counters < 0 else LONG_HEAD + counters + high_half(word)
+        return np.int64(-1) if counters < 0 else LONG_HEAD + counters + 2 * high_half(word)
     head = LIST_HEAD if variant == LIST else LONG_HEAD
     return head + high_half(word) + 2 * low_half(words[first + 1])
 
@@ -208,7 +208,7 @@ def check(
             if at + 2 > end or words[at + 1] > np.uint64(8 * (end - at - 2)):
                 return 1, 0, 0, 0, 0
             length = np.int64(words[at + 1])
-            name_bytes += length
+            name_bytes += int(length)
             at += 2 + (length + 7) // 8
         if at != end:
             return 1, 0, 0, 0, 0
@@ -218,8 +218,9 @@ def check(
                 if words[other + 3] != words[first + 3] or words[other + 4] != words[first + 4]:
                     return 2, 0, 0, 0, 0
             sketch = i
-        variants |= 1 << variant
-        kinds |= 1 << kind
+        variants |= 1 << int(variant)
+        if size > LIST_HEAD:  # an empty list has no kind
+            kinds |= 1 << int(kind)
         names += count
         first_name[i + 1] = names
     return -1, variants, kinds, name_bytes, sketch
@@ -239,7 +240,7 @@ def copy_names(
             for k in range(length):
                 word = words[at + 2 + k // 8]
                 data[used + k] = np.uint8(word >> np.uint64(8 * (k % 8)) & np.uint64(255))
-            used += length
+            used += int(length)
             number += 1
             offsets[number] = used
             at += 2 + (length + 7) // 8
@@ -284,32 +285,45 @@ def list_pairs(
     weights: Keys,
 ) -> int:
     """The pairs of lists: the place of the state that has a pair, its key and its weight; the
-    number of pairs. There is room for as many pairs as there are words.
+    number of pairs. Pairs without a weight are left out. There is room for as many pairs as there
+    are words.
     """
     count, name = 0, 0
     for i in range(len(starts) - 1):
         first = starts[i]
+        if variant_of(words[first]) == SKETCH:
+            name += high_half(words[first + 1])
+            continue
         at = first + (LIST_HEAD if variant_of(words[first]) == LIST else LONG_HEAD)
         for _ in range(high_half(words[first])):
             keys[count] = np.int64(words[at] >> np.uint64(WEIGHT_BITS)) & 0xFFFFFFFF
             weights[count] = np.int64(words[at] & np.uint64(NARROW_MAX))
             places[count] = i
-            count += int(words[at] != 0)
+            count += int(weights[count] != 0)
             at += 1
         for _ in range(low_half(words[first + 1])):
             keys[count] = low_half(words[at])
             weights[count] = np.int64(words[at + 1]) & WEIGHT_MAX
             places[count] = i
-            count += 1
+            count += int(weights[count] != 0)
             at += 2
         for _ in range(high_half(words[first + 1])):
             keys[count] = names[name]
             weights[count] = np.int64(words[at]) & WEIGHT_MAX
             places[count] = i
-            count += 1
+            count += int(weights[count] != 0)
             name += 1
             at += 2 + (np.int64(words[at + 1]) + 7) // 8
     return count
+
+
+def pairs_of(contents: Contents, names: Keys) -> tuple[Keys, Keys, Keys]:
+    """The pairs of all lists: the place of the state that has a pair, its key and its weight."""
+    room = len(contents.words) if contents.variants != {SKETCH} else 0
+    places, keys, weights = np.empty((3, room), np.int64)
+    if room:
+        room = list_pairs(contents.starts, contents.words, names, places, keys, weights)
+    return places[:room], keys[:room], weights[:room]
 
 
 # ---- packing pairs -------------------------------------------------------------------------------

@@ -38,9 +38,9 @@ from terascope.sketches.hitter_layout import (
     NARROW_MAX,
     WEIGHT_BITS,
     contents_of,
-    list_pairs,
     named_keys,
     pack_pairs,
+    pairs_of,
 )
 
 PAIRS: Final = 128
@@ -92,11 +92,8 @@ class LowPairs(StateColumn):
 
     def merge(self, numbers: Numbers, packed: Packed) -> None:
         contents = contents_of(packed)
-        names = named_keys(contents, self.ids)
-        room = len(contents.words)
-        places, keys, weights = (np.empty(room, np.int64) for _ in range(3))
-        count = list_pairs(contents.starts, contents.words, names, places, keys, weights)
-        self._take(numbers[places[:count]], keys[:count], weights[:count])
+        places, keys, weights = pairs_of(contents, named_keys(contents, self.ids))
+        self._take(numbers[places], keys, weights)
 
     def _take(self, numbers: Numbers, keys: Keys, weights: NDArray[np.int64]) -> None:
         if not len(numbers):

@@ -1,0 +1,178 @@
+"""Heavy hitters: the identifiers with the largest sums of weights (paper 1, 4.2).
+
+`hitters(id, weight)` is the state itself, a value that queries chain, join and compare with the
+functions of terascope.functions.scalars.hitters. `heavy_hitters(id, weight, k)` and `top_k(id,
+weight, k)` are lists in JSON. A weight that is left out is 1; tuples whose weight is not positive
+are passed over. An argument of type BINARY is a state, and states are merged; their weight does not
+matter.
+
+The reference keeps all pairs, and its answer is exact. Engines keep the states of the strategy
+that a query names, or the optimiser chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import ClassVar, Final
+
+import numpy as np
+
+from terascope.functions.aggregates.folding import Collecting, Runs, items
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
+from terascope.functions.signatures import ANYTHING, INTEGER
+from terascope.functions.values import distinct_key
+from terascope.sketches.base import StateColumn, StateKind, packed_states
+from terascope.sketches.frequent_items import CAPACITY
+from terascope.sketches.hitter_answers import exact_state
+from terascope.sketches.hitter_high import HitterStates
+from terascope.sketches.hitter_ids import IdKind, kind_of
+from terascope.sketches.hitter_low import BufferedPairs, HashedPairs
+from terascope.types import Type
+
+STRATEGIES: Final[Mapping[str, str]] = {
+    "buffer+direct": "low: pairs as they arrive; high: a sketch for every group",
+    "buffer+adaptive": "low: pairs as they arrive; high: exact up to 64 identifiers, then a sketch",
+    "hash+direct": "low: a hash table; high: a sketch for every group",
+    "hash+adaptive": "low: a hash table; high: exact up to 64 identifiers, then a sketch",
+    "compress+direct": "low: a hash table that leaves without gaps; high: a sketch for every group",
+    "compress+adaptive": "low: a hash table that leaves without gaps; high: exact up to 64"
+    " identifiers, then a sketch",
+    "low_sketch": "low: a sketch for every group; high: sketches are added",
+    "frequent_items": "low: a hash table that leaves without gaps; high: the 384 heaviest, purged",
+    "high_only": "low: each tuple is forwarded; high: exact up to 64 identifiers, then a sketch",
+}
+"""Each pair of a low-level and a high-level column."""
+
+
+def state_kind(kind: IdKind, strategy: str) -> StateKind:
+    """The columns of a strategy for identifiers of a kind."""
+    low, _, high = strategy.partition("+")
+    lows: dict[str, Callable[[], StateColumn]] = {
+        "buffer": partial(BufferedPairs, kind),
+        "hash": partial(HashedPairs, kind, whole_tables=True),
+        "compress": partial(HashedPairs, kind),
+        "low_sketch": partial(HitterStates, kind, 0),
+        "frequent_items": partial(HashedPairs, kind),
+        "high_only": partial(BufferedPairs, kind, 1),
+    }
+    highs: dict[str, Callable[[], StateColumn]] = {
+        "direct": partial(HitterStates, kind, 0),
+        "adaptive": partial(HitterStates, kind),
+        "low_sketch": partial(HitterStates, kind, 0),
+        "frequent_items": partial(HitterStates, kind, CAPACITY, purged=True),
+        "high_only": partial(HitterStates, kind),
+    }
+    name = f"hitters({kind.name.lower()}) {strategy}"
+    return StateKind(name, lows[low], highs[high or low])
+
+
+class HittersState(Collecting):
+    """The state; the base of the aggregates that list what it names."""
+
+    name = "hitters"
+    arity = 2
+    state_parameters = 1
+    takes = (ANYTHING, INTEGER)
+    returns = Type.BINARY
+    sampling = "none"
+    example_parameters: ClassVar[tuple[Value, ...]] = ("",)
+    default_parameters: ClassVar[tuple[Value, ...]] = ("",)
+    """The strategy; '' leaves it to the optimiser."""
+    optional_arguments: ClassVar[tuple[Value, ...]] = (1,)
+    """The weight of a call that names none."""
+    strategies: ClassVar[Mapping[str, str]] = STRATEGIES
+    usual_strategy: ClassVar[str] = "compress+adaptive"
+    """The strategy where nothing is known of the traffic."""
+    error_bound: ClassVar[str] = (
+        "exact up to 64 different identifiers in a group; beyond that an estimate is never below"
+        " the weight, and above it by more than 1.07% of the weight of the group for at most 14% of"
+        " the identifiers; with frequent_items never by more than 0.53%"
+    )
+    doc = "hitters(id [, weight]): a state from which hitters_of lists the heaviest identifiers"
+
+    def zero(self, *parameters: Value) -> Runs:
+        strategy = parameters[0] if parameters else ""
+        if strategy and strategy not in self.strategies:
+            known = ", ".join(self.strategies)
+            raise ValueMistake(f"{self.name} has no strategy '{strategy}'; there are {known}")
+        return ()
+
+    def reduce(self, state: Runs, *args: Value) -> Runs:
+        return super().reduce(state, *args) if args[1] > 0 else state
+
+    def finish(self, state: Runs, *parameters: Value) -> Value:
+        return self.finish_state(exact(self.name, state) if state else None, *parameters)
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        """The columns of states. An argument of type BINARY is a state."""
+        strategy = (parameters[0] if parameters else "") or self.usual_strategy
+        if args[0] is Type.BINARY:
+            return state_kind(IdKind.NOTHING, strategy).merging
+        return state_kind(kind_of(args[0]), strategy)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        """The value of a call, from the packed state; None over no tuples."""
+        return packed
+
+
+def exact(name: str, state: Runs) -> bytes:
+    """The packed state of all pairs, or that of all states."""
+    first, _ = next(items(state))
+    if isinstance(first, bytes) and (first[:1], len(first)) not in ((b"\4", 5), (b"\6", 17)):
+        return merged(name, [held for held, _ in items(state)])
+    sums: dict[Value, int] = {}
+    values: dict[Value, Value] = {}
+    for value, weight in items(state):
+        key = distinct_key(value)
+        values.setdefault(key, value)
+        sums[key] = sums.get(key, 0) + weight
+    return exact_state((values[key], weight) for key, weight in sums.items())
+
+
+def merged(name: str, states: list[bytes]) -> bytes:
+    """The state of several states."""
+    column = HitterStates()
+    try:
+        column.merge(np.zeros(len(states), np.int64), packed_states(states))
+    except ValueError as problem:
+        raise ValueMistake(f"{name}: {problem}") from problem
+    (packed,) = column.pack(np.zeros(1, np.int64))
+    state: bytes = packed.as_py()
+    return state
+
+
+class HeavyHitters(HittersState):
+    name = "heavy_hitters"
+    returns = Type.STRING
+    finish_parameters = 1
+    example_parameters = ("", 5)
+    doc = (
+        "heavy_hitters(id [, weight], k): the k identifiers with the largest sums of weights, as a"
+        " JSON list of id, estimate and error"
+    )
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        k = count_of(self.name, parameters[-1])
+        if packed is None:
+            return None
+        return as_json(listed(read_state(self.name, packed).hits()[:k]))
+
+
+class TopK(HeavyHitters):
+    name = "top_k"
+    usual_strategy = "frequent_items"
+    doc = (
+        "top_k(id [, weight], k): as heavy_hitters, exact for groups of up to 384 identifiers, and"
+        " with the weight of all others as the last entry"
+    )
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        k = count_of(self.name, parameters[-1])
+        if packed is None:
+            return None
+        state = read_state(self.name, packed)
+        hits = state.hits()[:k]
+        other = max(0, state.total - sum(hit.estimate - hit.error for hit in hits))
+        return as_json([*listed(hits), {"id": None, "other": other}])
