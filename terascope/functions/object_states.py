@@ -9,7 +9,7 @@ for every state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -48,6 +48,7 @@ class ObjectStates(StateColumn):
     ) -> None:
         self.aggregate, self.args, self.parameters = aggregate, args, parameters
         self._states: list[State] = []
+        self.join: Callable[[State, State], State] = bare(aggregate.merge)
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         if not len(numbers):
@@ -67,7 +68,7 @@ class ObjectStates(StateColumn):
 
     def take(self, present: list[int], edges: list[int], columns: list[Any]) -> None:
         """Take values in: those from edges[i] to edges[i + 1] belong to state present[i]."""
-        reduce, states = self.aggregate.reduce, self._states
+        reduce, states = bare(self.aggregate.reduce), self._states
         for i, number in enumerate(present):
             state = states[number]
             for values in zip(*(c[edges[i] : edges[i + 1]] for c in columns), strict=True):
@@ -86,9 +87,6 @@ class ObjectStates(StateColumn):
         with user_code(self.aggregate.name):
             for number, other in zip(numbers.tolist(), others, strict=True):
                 states[number] = join(states[number], other)
-
-    def join(self, state: State, other: State) -> State:
-        return self.aggregate.merge(state, other)
 
     def pack(self, numbers: Numbers) -> Packed:
         if len(numbers):
@@ -161,6 +159,11 @@ def object_value(
     with user_code(aggregate.name):
         state = aggregate.zero() if packed is None else unpacked_object(aggregate, packed)
         return aggregate.finish(state, *finish_parameters)
+
+
+def bare(method: Callable[..., State]) -> Callable[..., State]:
+    """A method of an aggregate without the wrapper that names it when it fails."""
+    return getattr(method, "__wrapped__", method)
 
 
 @contextmanager

@@ -179,14 +179,19 @@ class ColumnUdaf(AggregateFunction):
             return self.parts.iterate(deepcopy(state), *columns)
 
     def merge(self, left: State, right: State) -> State:
-        return self.join(deepcopy(left), deepcopy(right))
+        with user_code(self.name):
+            return self.join(deepcopy(left), deepcopy(right))
 
-    def join(self, state: State, other: State) -> State:
+    @property
+    def join(self) -> Callable[[State, State], State]:
+        """The user's method that merges; it may change its first state."""
         if not self.mergeable:
             raise ValueMistake(f"function {self.name} has no method merge")
         parts = self.parts
-        with user_code(self.name):
-            return (parts.merge if hasattr(parts, "merge") else parts.superaggregate)(state, other)
+        method: Callable[[State, State], State] = (
+            parts.merge if hasattr(parts, "merge") else parts.superaggregate
+        )
+        return method
 
     def finish(self, state: State, *parameters: Value) -> Value:
         return self.answer(state, *parameters)
@@ -237,6 +242,8 @@ class ColumnStates(ObjectStates):
         flushes: bool = False,
     ) -> None:
         super().__init__(aggregate, args, parameters)
+        if aggregate.mergeable:
+            self.join = aggregate.join
         self._flushes = flushes
         self._full: list[tuple[int, bytes]] = []
 
@@ -264,9 +271,6 @@ class ColumnStates(ObjectStates):
         numbers, packed = zip(*self._full, strict=True)
         self._full = []
         return np.array(numbers, np.int64), packed_states(packed)
-
-    def join(self, state: State, other: State) -> State:
-        return self.aggregate.join(state, other)
 
     def packed(self, state: State) -> bytes:
         return self.aggregate.packed(state)

@@ -27,6 +27,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -259,8 +260,11 @@ def _converted(function: Callable[..., Any], takes: Sequence[str]) -> Callable[.
 
 
 def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose failures carry the name that queries call it by."""
+    """A function whose failures carry the name that queries call it by. `__wrapped__` is the
+    function itself, for callers who name the failures of many calls at once.
+    """
 
+    @wraps(function)
     def told(*args: Value) -> Any:
         try:
             return function(*args)

@@ -27,7 +27,7 @@ Packed: TypeAlias = pa.LargeBinaryArray
 """Packed states, none of them NULL."""
 
 
-class Dictionary(Protocol):
+class ValueDictionary(Protocol):
     """The values that codes stand for; 0 is NULL."""
 
     def values(self, codes: Any = None) -> pa.Array:
@@ -44,7 +44,7 @@ class CodedValues:
     """Values that are no numbers, such as addresses and text: a code for each."""
 
     codes: NDArray[np.int32]
-    dictionary: Dictionary
+    dictionary: ValueDictionary
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
-from terascope.sketches.base import CodedValues, Dictionary, bytes_of
+from terascope.sketches.base import CodedValues, ValueDictionary, bytes_of
 from terascope.sketches.murmur import binary_values, hash_run
 from terascope.sketches.word_lists import enlarged
 
@@ -44,7 +44,7 @@ class BytePool:
         """The first eight bytes, the first of them the highest, as a number."""
         self.content: Bytes = np.zeros(1024, np.uint8)
         self._table: Ids = np.zeros(128, np.int64)
-        self._dictionary: Dictionary | None = None
+        self._dictionary: ValueDictionary | None = None
         self._of_code: Ids = np.zeros(0, np.int64)
 
     def __len__(self) -> int:

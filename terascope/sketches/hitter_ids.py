@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from terascope.hashing import mix
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
-from terascope.sketches.base import Argument, CodedValues, Dictionary, bytes_of
+from terascope.sketches.base import Argument, CodedValues, ValueDictionary, bytes_of
 from terascope.types import Type
 
 Keys: TypeAlias = NDArray[np.int64]
@@ -72,7 +72,7 @@ class HitterIds:
         """By name: the 32, 24, 16 and 8 bits that a sketch counts."""
         self.count = 0
         self._table: NDArray[np.int64] = np.zeros((2 * FIRST_NAMES, 2), np.int64)
-        self._dictionary: Dictionary | None = None
+        self._dictionary: ValueDictionary | None = None
         self._by_code: Keys = np.zeros(0, np.int64)
 
     @property

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.machine_code import column, compiled_for, inlined, output
-from terascope.sketches.base import Argument, CodedValues, Dictionary, bytes_of
+from terascope.sketches.base import Argument, CodedValues, ValueDictionary, bytes_of
 
 Hashes = NDArray[np.uint64]
 
@@ -105,7 +105,7 @@ def canonical_floats(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return words
 
 
-def binary_values(dictionary: Dictionary, codes: NDArray[np.int32]) -> pa.LargeBinaryArray:
+def binary_values(dictionary: ValueDictionary, codes: NDArray[np.int32]) -> pa.LargeBinaryArray:
     """The values of codes as bytes."""
     return dictionary.values(codes).cast(pa.large_binary())
 
@@ -116,7 +116,7 @@ class ValueHashes:
     """
 
     def __init__(self) -> None:
-        self._dictionary: Dictionary | None = None
+        self._dictionary: ValueDictionary | None = None
         self._known = np.zeros(0, np.bool_)
         self._low: Hashes = np.zeros(0, np.uint64)
         self._high: Hashes = np.zeros(0, np.uint64)
