@@ -35,8 +35,9 @@ class PartialState(Collecting):
     cheap = True
     skips_null = True
 
-    def __init__(self, function: AggregateFunction, kind: StateKind, types: tuple[Type, ...]):
-        self.name = f"{function.name}_state[{kind.name}]"  # type: ignore[misc]
+    def __init__(self, kind: StateKind, types: tuple[Type, ...]) -> None:
+        # By the kind alone: calls that keep the same state share it.
+        self.name = f"state[{kind.name}]"  # type: ignore[misc]
         self.arity = len(types)  # type: ignore[misc]
         self.kind_of_state = kind
         self._types = types
@@ -106,7 +107,7 @@ def state_parts(
     """The split of a call that keeps states. `types`: of the arguments, and of the places of tuples
     behind them; `parameters`: those of the finish.
     """
-    sub = PartialState(function, kind, types), tuple(map(Place, range(len(types))))
+    sub = PartialState(kind, types), tuple(map(Place, range(len(types))))
     part = AggregatePart((sub,), MergedState(kind))
     finish = state_value(function, result, parameters)
     return Decomposition((part,), Apply(finish, (FIRST,)) if finish is not None else FIRST)

@@ -44,6 +44,10 @@ class Coalescing(Role):
     """The first argument that is not NULL."""
 
 
+class Conditional(Role):
+    """The second argument where the first is TRUE or not 0, else the third."""
+
+
 class Membership(Role):
     """Whether the first argument equals one of the others."""
 

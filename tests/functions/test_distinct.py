@@ -17,7 +17,7 @@ from terascope.functions.aggregates.distinct import (
 from terascope.functions.aggregates.in_order import Percentile
 from terascope.functions.aggregates.running import MovingAverage
 from terascope.functions.base import AggregateFunction, ValueMistake
-from terascope.functions.partial_states import vector_of
+from terascope.functions.vector_dictionary import vector_of
 from terascope.functions.registry import Functions
 from terascope.types import Type
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from terascope.functions.base import Scalar, Value
 from terascope.functions.operators import operators
+from terascope.functions.roles import Conditional
 from terascope.functions.signatures import ANYTHING, CONDITION, INTEGER, builtin, unified
 from terascope.functions.spark_form import SparkArguments, SparkColumn
 from terascope.functions.values import compare
@@ -43,7 +44,7 @@ def _spark_if(call: SparkArguments) -> SparkColumn:
 
 @builtin(
     CONDITION, ANYTHING, ANYTHING, returns=lambda args: unified("IF", args[1:]), written="IF",
-    strict=False, unified_from=1, takes_held=True, spark=_spark_if,
+    strict=False, unified_from=1, takes_held=True, role=Conditional(), spark=_spark_if,
 )  # fmt: skip
 def if_(condition: Value, then: Value, otherwise: Value) -> Value:
     """IF(condition, x, y): x when the condition is TRUE or not 0, else y. NULL counts as false, as

@@ -23,7 +23,7 @@ from typing import Final
 from terascope.functions import roles
 from terascope.functions.base import Scalar
 from terascope.functions.operators import operators
-from terascope.functions.roles import Comparator, ListMembership, Role, SlicePart
+from terascope.functions.roles import Comparator, Conditional, ListMembership, Role, SlicePart
 from terascope.kernels.codegen.arithmetic_recipes import ARITHMETIC_RECIPES, FLOAT_RECIPES
 from terascope.kernels.codegen.lookups import among, sliced
 from terascope.kernels.codegen.statements import (
@@ -42,6 +42,7 @@ from terascope.kernels.codegen.statements import (
     within,
 )
 from terascope.kernels.columns.payload_tests import is_payload_test
+from terascope.plan.build import call
 from terascope.plan.expr import Call, Case, Cast, Col, Expr, Lit, Param, walk
 from terascope.types import Type
 
@@ -203,6 +204,10 @@ class Writer(Statements):
             if shared is not None:
                 return shared
         match expr:
+            case Call(Scalar(role=Conditional()), (condition, then, otherwise)):
+                if condition.type is not Type.BOOL:
+                    condition = call("!=", condition, Lit(0, condition.type))
+                return self.case(Case(((condition, then),), otherwise, expr.type), guard)
             case Call(function):
                 recipe = recipe_of(function)
                 if recipe is None:

@@ -7,6 +7,7 @@ keys, with the union of their sub-aggregates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -130,12 +131,14 @@ def plain_name(wanted: str) -> str:
 
 
 def sub_aggregate_name(call: AggCall) -> str:
-    """A readable name of a sub-aggregate: `cnt`, `sum_len`, `max_value`."""
+    """A readable name of a sub-aggregate: `cnt`, `sum_len`, `max_value`, `moments_len`."""
     if not call.args:
         return "cnt"
     names = sorted(columns_of(call.args[0]))
     plain = names[0].lstrip("#") if len(names) == 1 else "value"
-    return f"{call.function.name}_{plain}"
+    function = call.function
+    state = function.kind_of_state.name if isinstance(function, PartialState) else ""
+    return f"{re.split(r'[^a-z_]', state)[0] or function.name}_{plain}"
 
 
 def mixes_rows(calls: Iterable[AggCall]) -> bool:
