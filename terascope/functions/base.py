@@ -21,6 +21,8 @@ from terascope.functions.roles import Role
 from terascope.types import Type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from terascope.functions.slots import SlotKind
     from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
     from terascope.sketches.base import StateKind
@@ -139,8 +141,10 @@ class Scalar:
     spark: SparkScalar | None = field(default=None, compare=False, repr=False)
     """Its Column in Spark. Functions with a role need none, others without run in Python."""
     of_states: bool = field(default=False, compare=False)
-    """Takes packed states of aggregates (terascope.sketches): it is computed of finished rows, a
-    value at a time."""
+    """Takes packed states of aggregates (terascope.sketches): it is computed of finished rows."""
+    columns: Callable[..., pa.Array | None] | None = field(default=None, compare=False, repr=False)
+    """Its meaning on whole columns of Arrow, in which constants are repeated: for functions of
+    states, which are large. None, as its value or for some columns: a value at a time."""
     doc: str = field(default="", compare=False, repr=False)
 
     def __call__(self, *args: Value) -> Value:
@@ -265,6 +269,12 @@ class AggregateFunction(ABC):
         means that. None: no tuple had a value.
         """
         return packed
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        """The same for a column of packed states, NULL where no tuple had a value; None: it has no
+        faster way than one by one.
+        """
+        return None
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.

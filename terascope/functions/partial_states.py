@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import (
@@ -125,6 +126,9 @@ def state_value(
     def evaluate(packed: bytes | None) -> Value:
         return function.finish_state(packed, *parameters)
 
+    def evaluate_column(packed: pa.Array) -> pa.Array | None:
+        return function.finish_states(packed, *parameters)
+
     return Scalar(
         f"{function.name}_of_state[{text.removeprefix(', ')}]",
         lambda _: result,
@@ -132,5 +136,6 @@ def state_value(
         strict=False,
         cost_ns=1000,
         of_states=True,
+        columns=evaluate_column,
         doc=f"the value of a state of {function.name}",
     )

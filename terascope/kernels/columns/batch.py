@@ -287,10 +287,17 @@ class FinishedRows:
         if marked is not None:
             return where_true(*map(self.column, marked))
         if isinstance(expr, Call) and expr.function.of_states:
-            arguments = [decoded(self.column(arg)).to_pylist() for arg in expr.args]
-            values = list(map(expr.function, *arguments))
-            return pa.array(values, arrow_type(expr.type))
+            return self.of_states(expr)
         return self._batch.column(expr, self._everybody)
+
+    def of_states(self, expr: Call) -> pa.Array:
+        """A function of packed states."""
+        function, type = expr.function, arrow_type(expr.type)
+        arguments = [decoded(self.column(arg)) for arg in expr.args]
+        made = None if function.columns is None else function.columns(*arguments)
+        if made is None:
+            made = pa.array(list(map(function, *(one.to_pylist() for one in arguments))), type)
+        return made.cast(type)
 
     def passing(self, predicate: Expr) -> Flags:
         """The mask of rows for which a predicate is TRUE."""
