@@ -32,7 +32,7 @@ from terascope.sketches.base import (
 )
 from terascope.types import Type
 
-FAMILY: Final = b"TH\x01"
+FAMILY: Final = b"TB\x01"
 WORD_BYTES: Final = 8
 LOW, HIGH, NOTHING = b"\x00", b"\x01", b"\x02"
 

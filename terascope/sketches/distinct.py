@@ -21,7 +21,7 @@ from terascope.sketches.flajolet_martin import (
     bitmap_estimate,
     measure_bitmaps,
 )
-from terascope.sketches.hll import HLL_KIND, hll_estimate, measure_hll
+from terascope.sketches.hll import HLL_KIND, LG_REGISTERS, hll_estimate, measure_hll
 from terascope.sketches.packed_form import checked_one, refusal
 from terascope.sketches.theta import (
     FAMILY,
@@ -42,6 +42,10 @@ KINDS: Final[dict[str, StateKind]] = {
     "fm": FLAJOLET_MARTIN_KIND,
 }
 """The kinds of states by the names of strategies."""
+
+
+THETA_FAMILY: Final = 3
+"""The third byte of a Theta sketch."""
 
 
 def distinct_estimate(state: bytes) -> float:
@@ -76,6 +80,32 @@ def theta_sketch(state: bytes) -> Any:
     if checked_state(state) != THETA:
         raise ValueError("only states of distinct_state(x) have set operations")
     return datasketches.compact_theta_sketch.deserialize(state[SKETCH:])
+
+
+def sketch_bytes(state: bytes) -> bytes:
+    """The sketch of DataSketches in a state, for Spark's functions on such sketches."""
+    if checked_state(state) == FLAJOLET_MARTIN:
+        raise ValueError("a state of Flajolet and Martin is no sketch of DataSketches")
+    return state[SKETCH:]
+
+
+def state_of_sketch(sketch: bytes) -> bytes:
+    """The state around a Theta sketch, or an HLL sketch of at least 4096 registers, in any form
+    that DataSketches writes.
+    """
+    try:
+        if sketch[2:3] == bytes((THETA_FAMILY,)):
+            held = datasketches.compact_theta_sketch.deserialize(sketch)
+            state = wrapped(held.serialize(), THETA)
+        else:
+            union = datasketches.hll_union(LG_REGISTERS)
+            union.update(datasketches.hll_sketch.deserialize(sketch))
+            found = union.get_result(datasketches.tgt_hll_type.HLL_8)
+            state = wrapped(found.serialize_compact(), HLL)
+    except (ValueError, RuntimeError, IndexError) as mistake:
+        raise ValueError("these bytes are no sketch of distinct values") from mistake
+    checked_state(state)
+    return state
 
 
 def united(left: bytes, right: bytes) -> bytes:

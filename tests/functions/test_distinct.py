@@ -17,8 +17,8 @@ from terascope.functions.aggregates.distinct import (
 from terascope.functions.aggregates.in_order import Percentile
 from terascope.functions.aggregates.running import MovingAverage
 from terascope.functions.base import AggregateFunction, ValueMistake
-from terascope.functions.vector_dictionary import vector_of
 from terascope.functions.registry import Functions
+from terascope.functions.vector_dictionary import vector_of
 from terascope.types import Type
 
 FUNCTIONS = Functions.builtin()
@@ -89,6 +89,8 @@ def test_states_are_values() -> None:
     assert scalar("distinct_of", scalar("distinct_intersection", left, right)) == 5
     assert scalar("distinct_of", scalar("distinct_difference", left, right)) == 5
     assert scalar("distinct_jaccard", left, right) == pytest.approx(5 / 30)
+    sketch = scalar("distinct_bytes", left)
+    assert scalar("distinct_of", scalar("distinct_from_bytes", sketch)) == 10
     merged = plain(DistinctState(), [left, right])
     assert scalar("distinct_of", merged) == 30
     assert DistinctState().state((Type.BINARY,), ()) != DistinctState().state((Type.INT,), ())
@@ -100,6 +102,12 @@ def test_other_bytes_are_refused(name: str) -> None:
     args = [b"no state"] * (1 if name == "distinct_of" else 2)
     with pytest.raises(ValueMistake, match=f"{name}: these 8 bytes are not a state"):
         scalar(name, *args)
+
+
+@pytest.mark.parametrize("sketch", [b"", b"\1\3\3", b"\2\1\7\14", b"anything at all"])
+def test_bytes_that_are_no_sketch(sketch: bytes) -> None:
+    with pytest.raises(ValueMistake, match="no sketch of distinct values"):
+        scalar("distinct_from_bytes", sketch)
 
 
 def test_entropy() -> None:

@@ -273,7 +273,11 @@ def some_states(kind: StateKind, types: tuple[Type, ...], count: int) -> list[by
     return packed
 
 
-@pytest.mark.parametrize(("kind", "types", "read"), CASES, ids=lambda c: str(c)[:30])
+def case_name(part: Any) -> str:
+    return getattr(part, "__name__", None) or str(part)[:30]
+
+
+@pytest.mark.parametrize(("kind", "types", "read"), CASES, ids=case_name)
 def test_states_survive_bytes(kind: StateKind, types: tuple[Type, ...], read: Any) -> None:
     for state in some_states(kind, types, 500):
         column = kind.high()
@@ -284,7 +288,7 @@ def test_states_survive_bytes(kind: StateKind, types: tuple[Type, ...], read: An
         assert column.pack(np.array([3])).equals(kind.high().pack(np.array([0])))
 
 
-@pytest.mark.parametrize(("kind", "types", "read"), CASES, ids=lambda c: str(c)[:30])
+@pytest.mark.parametrize(("kind", "types", "read"), CASES, ids=case_name)
 def test_damaged_states_are_refused(kind: StateKind, types: tuple[Type, ...], read: Any) -> None:
     """Cut short, of another family or version: a sentence. Other damage: that, or a wrong state."""
     states = some_states(kind, types, 40)

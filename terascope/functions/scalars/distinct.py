@@ -11,12 +11,16 @@ from terascope.sketches.distinct import (
     distinct_estimate,
     intersected,
     jaccard,
+    sketch_bytes,
+    state_of_sketch,
     subtracted,
     united,
 )
 from terascope.types import Type
 
 STATE: Final = Want("a state of distinct_state", lambda t: t is Type.BINARY)
+
+SKETCH: Final = Want("a sketch as BINARY", lambda t: t is Type.BINARY)
 
 Answer = TypeVar("Answer")
 
@@ -32,6 +36,18 @@ def _read(name: str, read: Callable[..., Answer], *states: bytes) -> Answer:
 def distinct_of(state: bytes) -> int:
     """distinct_of(state): about how many different values a state has seen."""
     return round(_read("distinct_of", distinct_estimate, state))
+
+
+@builtin(STATE, returns=Type.BINARY, of_states=True, cost_ns=5_000)
+def distinct_bytes(state: bytes) -> bytes:
+    """distinct_bytes(state): a Theta sketch that Spark's theta functions and DataSketches read."""
+    return _read("distinct_bytes", sketch_bytes, state)
+
+
+@builtin(SKETCH, returns=Type.BINARY, of_states=True, cost_ns=50_000)
+def distinct_from_bytes(sketch: bytes) -> bytes:
+    """distinct_from_bytes(sketch): the state of a Theta sketch that others have made."""
+    return _read("distinct_from_bytes", state_of_sketch, sketch)
 
 
 @builtin(STATE, STATE, returns=Type.BINARY, of_states=True, cost_ns=50_000)

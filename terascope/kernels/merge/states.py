@@ -39,7 +39,7 @@ class StateFile(Protocol):
 
 
 @dataclass
-class Chunk:
+class StateChunk:
     """States that came together."""
 
     offsets: Ints
@@ -60,7 +60,7 @@ class StateStore:
     """Packed states by number. Numbers begin anew after `clear`."""
 
     kind: StateKind
-    _chunks: list[Chunk | None] = field(default_factory=list)
+    _chunks: list[StateChunk | None] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
     """The first number of each chunk."""
     _next: int = 0
@@ -71,7 +71,7 @@ class StateStore:
         first = self._next
         if len(packed):
             offsets, _ = bytes_of(packed)
-            self._chunks.append(Chunk(offsets, packed, len(packed)))
+            self._chunks.append(StateChunk(offsets, packed, len(packed)))
             self._starts.append(first)
             self._next += len(packed)
         return np.arange(first, self._next, dtype=np.int64)
@@ -105,7 +105,7 @@ class StateStore:
             self._chunks.pop()
             self._starts.pop()
 
-    def _by_chunk(self, numbers: Ints) -> Iterator[tuple[Chunk, Ints, Ints]]:
+    def _by_chunk(self, numbers: Ints) -> Iterator[tuple[StateChunk, Ints, Ints]]:
         """Chunks, the places in `numbers` of their states, and the places in the chunk."""
         if not len(numbers):
             return
@@ -125,7 +125,7 @@ class StateStore:
             assert chunk is not None
             yield chunk, places, numbers[places] - starts[k]
 
-    def _of(self, chunk: Chunk, places: Ints) -> Packed:
+    def _of(self, chunk: StateChunk, places: Ints) -> Packed:
         if chunk.states is not None:
             if len(places) == len(chunk.states) and bool((np.diff(places) == 1).all()):
                 return chunk.states
@@ -137,7 +137,7 @@ class StateStore:
         inverse[order] = np.arange(len(places))
         return pa.concat_arrays(pieces).take(pa.array(inverse))
 
-    def _read(self, chunk: Chunk, places: Ints) -> Packed:
+    def _read(self, chunk: StateChunk, places: Ints) -> Packed:
         """States at some places of a file, which are in order and near each other."""
         assert self._file is not None
         first, last = int(places[0]), int(places[-1]) + 1
