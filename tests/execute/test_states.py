@@ -1,0 +1,161 @@
+"""States that need more than a word, through every table, merge and file: the rows are those of the
+reference, whatever table keeps the groups, however little memory there is.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from terascope.connectors.registry import Interface
+from terascope.diagnostic import Source
+from terascope.execute.spill import temporary_file
+from terascope.kernels.merge import window_states
+from terascope.kernels.merge.states import StateStore, merge_members
+from terascope.kernels.merge.window_states import NOTHING, runs_of_windows
+from terascope.pipeline import Bindings, compile_set
+from terascope.reference.interpreter import evaluate
+from terascope.sketches.base import StateKind, packed_states
+from terascope.sketches.values import list_kind, numbers_of
+from terascope.types import Type
+from tests.agreement import assert_same_answers, delivered, local_answers
+from tests.reference.connector_sources import ConnectorSources
+from tests.settings import config_with
+
+SET = """
+PROTOCOL S (t UINT increasing clock(s), k UINT, v UINT, w FLOAT, s STRING, ip IP);
+
+QUERY numbers:
+SELECT tb, k, COUNT(*) AS n, median(v) AS m, percentile(v, 90) AS p, stddev(v) AS d,
+    variance(w) AS d2
+FROM x.S GROUP BY t/10 AS tb, k;
+
+QUERY texts:
+SELECT tb, FIRST(s) AS f, LAST(ip) AS l, MIN(s) AS a, MAX(ip) AS b, SUM(w) AS total
+FROM x.S GROUP BY t/10 AS tb;
+
+QUERY some: SELECT k, tb, median(v) AS m, count_dups(s) AS c FROM x.S WHERE v > 40
+GROUP BY k, t/10 AS tb;
+QUERY hits: SELECT tb, heavy_hitters(s, v, 3) AS h, top_k(k, 2) AS top FROM x.S GROUP BY t/10 AS tb;
+QUERY long: SELECT wend, k, median(v) AS m, LAST(s) AS l FROM x.S [RANGE 60 SLIDE 5]
+GROUP BY wend, k;
+QUERY wide: SELECT wend, stddev(v) AS d, MAX(s) AS a FROM x.S [RANGE 20 SLIDE 10] GROUP BY wend;
+QUERY all_of_it: SELECT tb, k, median(v) AS m, entropy(s) AS e FROM x.S GROUP BY t/1000 AS tb, k;
+QUERY above: SELECT tb, median(m) AS mm, FIRST(k) AS f FROM numbers GROUP BY tb;
+QUERY shown: SELECT tb, k FROM x.S GROUP BY t/10 AS tb, k HAVING stddev(v) > 20 AND median(v) < 60;
+"""
+CONFIGS = {
+    "open": {},
+    "numpy": {"compiled": False},
+    "direct": {"table": "direct_mapped", "flush": "eager"},
+    "second": {"table": "second_chance", "flush": "lazy"},
+    "lru": {"table": "lru", "flush": "lazy"},
+    "little": {"memory_bytes": 1 << 25},
+}
+
+
+def write_tuples(path: Path, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.integers(0, 300, rows))
+    lines = ["t,k,v,w,s,ip"]
+    for t in times.tolist():
+        k, v = int(rng.zipf(1.5)) % 9, int(rng.integers(0, 100))
+        text = "" if rng.random() < 0.1 else f"text-{rng.integers(0, 30)}"
+        number = "" if rng.random() < 0.1 else str(v)
+        lines.append(f"{t},{k},{number},{rng.normal() * 10.0 ** float(rng.integers(-9, 9))},{text},"
+                     f"10.0.{k}.{rng.integers(0, 20)}")  # fmt: skip
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_rows_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
+    write_tuples(tmp_path / "x.csv", 1500, 1)
+    interfaces = {"x": Interface("x", "csv", str(tmp_path / "x.csv"))}
+    plan = compile_set(Source(SET, "states.gsql"), Bindings(interfaces=interfaces)).optimized
+    expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
+    low = config_with(**CONFIGS[name])
+    found = local_answers(plan, interfaces, 3, 2000, low, tmp_path / "parts")
+    assert_same_answers(expected, found)
+
+
+# ---- stores --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kind() -> StateKind:
+    return list_kind(Type.INT)
+
+
+def packed_lists(kind: StateKind, lists: list[list[int]]) -> list[bytes]:
+    column = kind.low()
+    for number, values in enumerate(lists):
+        column.iterate(np.full(len(values), number), [np.array(values, np.int64)])
+    return [bytes(one) for one in column.pack(np.arange(len(lists))).to_pylist()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_store_has_what_was_put_in(seed: int, kind: StateKind) -> None:
+    rng = np.random.default_rng(seed)
+    store, known = StateStore(kind), dict[int, bytes]()
+    for _ in range(60):
+        match rng.integers(0, 4):
+            case 0 | 1:
+                states = [rng.bytes(int(rng.integers(1, 50))) for _ in range(rng.integers(1, 30))]
+                numbers = store.add(packed_states(states))
+                known |= dict(zip(numbers.tolist(), states, strict=True))
+            case 2:
+                store.spill(temporary_file)
+            case 3 if known:
+                gone = rng.choice(list(known), len(known) // 3, replace=False)
+                store.drop(gone)
+                for number in gone.tolist():
+                    del known[number]
+        wanted = rng.permutation(list(known))[:40].astype(np.int64)
+        assert store.take(wanted).to_pylist() == [known[number] for number in wanted.tolist()]
+    store.drop(np.array(list(known), np.int64))
+    assert store.memory_bytes == 0
+
+
+@pytest.mark.parametrize("few", [1, 8])
+def test_windows_have_the_states_of_their_slices(
+    few: int, kind: StateKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_states, "FEW_SLICES", few)
+    rng = np.random.default_rng(few)
+    for _ in range(40):
+        slices = int(rng.integers(1, 80))
+        has = rng.random(slices) < 0.8
+        store, made = StateStore(kind), StateStore(kind)
+        numbers = np.full(slices, NOTHING)
+        states = packed_lists(kind, [[i] for i in np.flatnonzero(has).tolist()])
+        numbers[has] = store.add(packed_states(states))
+        firsts = rng.integers(0, slices, 30)
+        ends = np.minimum(slices, firsts + rng.integers(1, 60, 30))
+        kept = [i for i in range(30) if has[firsts[i] : ends[i]].any()]
+        firsts, ends = firsts[kept], ends[kept]
+        members, groups, _ = runs_of_windows(numbers, firsts, ends, store)
+        for state, first, end in zip(
+            made.take(merge_members(store, made, members, groups)).to_pylist(),
+            firsts,
+            ends,
+            strict=True,
+        ):
+            assert sorted(numbers_of(state)) == [i for i in range(first, end) if has[i]]
+
+
+def test_states_are_merged_in_lots(kind: StateKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terascope.kernels.merge.states.MERGED_BYTES", 40)
+    store = StateStore(kind)
+    members = store.add(packed_states(packed_lists(kind, [[i] for i in range(50)])))
+    groups = np.repeat(np.arange(10), 5)
+    merged = store.take(merge_members(store, store, members, groups)).to_pylist()
+    assert [sorted(numbers_of(s)) for s in merged] == [
+        [*range(5 * g, 5 * g + 5)] for g in range(10)
+    ]
+
+
+def test_the_maker_of_a_kind_travels(kind: StateKind) -> None:
+    assert isinstance(kind.low, partial | type)
