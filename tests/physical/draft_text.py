@@ -77,7 +77,10 @@ def low_query(query: LowQuery, low: LowPlan) -> str:
 
 
 def slot_text(slot: Slot) -> str:
-    argument = "" if slot.argument is None else f"({show_expr(slot.argument)})"
+    argument = f"({', '.join(map(show_expr, slot.arguments))})" if slot.arguments else ""
+    kind = slot.kind.state
+    if kind is not None:
+        argument += ", undecided" if kind.choose else f", {kind.strategy}" if kind.strategy else ""
     return f"{slot.kind.name}{argument}{'' if slot.where is None else condition(slot.where)}"
 
 

@@ -341,12 +341,8 @@ def test_select_distinct_goes_low() -> None:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("median(len)", "aggregate median does not split"),
-        ("stddev(len)", "aggregate stddev_samp does not split"),
-        ("first(len)", "aggregate first does not split"),
-        ("product(f)", "aggregate product does not split"),
-        ("min(s)", "host compiled_host holds no STRING in a group"),
-        ("max(ip)", "host compiled_host holds no IP in a group"),
+        ("moving_sum(len, 3)", "aggregate moving_sum does not split"),
+        ("median(tripled(len))", "tripled is a user's Python function"),
         ("sum(tripled(len))", "tripled is a user's Python function"),
     ],
 )
@@ -360,6 +356,44 @@ def test_an_aggregate_that_does_not_split_stays_above_with_its_groups(
     assert isinstance(split.low[0].rel, Project)
     assert shown(split, "q_low")[1] == "Filter port = 80"
     assert [r for _, r in kept_high(split)] == [reason]
+
+
+@pytest.mark.parametrize(
+    ("call", "state"),
+    [
+        ("median(len)", "state[values(integer)](len)"),
+        ("stddev(len)", "state[moments(integer)](len)"),
+        ("product(f)", "state[objects of product(FLOAT)](f)"),
+        ("min(s)", "state[min(text)](s)"),
+        ("max(ip)", "state[max(bytes)](ip)"),
+        ("approx_percentile(len, 99)", "state[quantile(0.01) gk](len)"),
+    ],
+)
+def test_states_are_kept_next_to_the_source(call: str, state: str) -> None:
+    split = flows(
+        f"QUERY q: SELECT tb, ip, {call} AS x, count(*) AS n FROM F WHERE port = 80 "
+        "GROUP BY time/60 AS tb, ip;"
+    )
+    assert isinstance(split.low[0].rel, Aggregate)
+    assert state in shown(split, "q_low")[0]
+    assert kept_high(split) == []
+
+
+def test_calls_with_the_same_state_share_it() -> None:
+    split = flows(
+        "QUERY q: SELECT tb, median(len) AS m, percentile(len, 9) AS p, stddev(len) AS d, "
+        "variance(len) AS v FROM F GROUP BY time/60 AS tb;"
+    )
+    low = split.low[0].rel
+    assert isinstance(low, Aggregate)
+    assert [name for name, _ in low.aggs] == ["values_len", "moments_len"]
+
+
+def test_floats_are_summed_in_states_beside_others() -> None:
+    split = flows(
+        "QUERY q: SELECT tb, sum(f) AS s, median(len) AS m FROM F GROUP BY time/60 AS tb;"
+    )
+    assert "state[sum(float)](f)" in shown(split, "q_low")[0]
 
 
 def test_two_things_cannot_be_counted_apart_in_one_low_stream() -> None:
@@ -417,7 +451,7 @@ def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT median(len) AS n FROM F [RANGE '60 sec' SLIDE '10 sec'] WHERE port = 80",
+        "SELECT moving_sum(len, 2) AS n FROM F [RANGE '60 sec' SLIDE '10 sec'] WHERE port = 80",
         "SELECT tb, ip, count(*) AS n FROM F WHERE port = 80 GROUP BY time/60 AS tb, ip "
         "CLOSING_WHEN count(*) = 0",
     ],

@@ -31,7 +31,7 @@ PLACES = {
     "again": ("StoredJoin", "close"),
     "sliding": ("StoredWindows", "close"),
     "syns": ("WrittenByTasks", "task"),
-    "middle": ("InSpark", "spark"),
+    "middle": ("StoredWindows", "close"),
 }
 
 

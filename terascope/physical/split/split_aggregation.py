@@ -285,7 +285,8 @@ def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
     function = call.function
     values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
     kind = None
-    if not call.distinct and len(values) == len(call.parameters):
+    known = len(values) == len(call.parameters) and (bool(places) or not function.ordered)
+    if not call.distinct and known:
         given = values[: function.state_parameters]
         kind = function.state(tuple(a.type for a in call.args), given)
     if kind is None:

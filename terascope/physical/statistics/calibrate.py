@@ -100,8 +100,11 @@ def calibrate(
 
 
 def builtin_scalars() -> list[Scalar]:
-    """Every function and operator once, whatever its names."""
-    return list(dict.fromkeys(Functions.builtin().scalars.values()))
+    """Every function and operator once, whatever its names; those of states, which no low level
+    computes, are left out.
+    """
+    found = dict.fromkeys(Functions.builtin().scalars.values())
+    return [function for function in found if not function.of_states]
 
 
 def measure(call: Call, batch: pa.RecordBatch) -> FunctionCost:
