@@ -51,11 +51,12 @@ class RegroupedAggregate:
 
     @classmethod
     def of_state(cls, name: str, agg: AggCall, kind: StateKind) -> RegroupedAggregate:
-        types = tuple(arg.type for arg in agg.args)
+        args = agg.args[:1] if kind.from_states else agg.args
+        types = tuple(arg.type for arg in args)
         finishing = constants(agg)[agg.function.state_parameters :]
         made = state_parts(agg.function, kind, types, agg.type, finishing)
         ((sub, over),) = made.parts[0].subs
-        kept = sub_aggregate(f"{name}#state", sub, over, agg.args)
+        kept = sub_aggregate(f"{name}#state", sub, over, args)
         return cls((kept,), (name, term_expr(made.finish, [Col(kept[0], kept[1].type)])))
 
 

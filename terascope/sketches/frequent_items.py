@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from terascope.machine_code import inlined
 from terascope.sketches.hitter_ids import Words
-from terascope.sketches.hitter_low import Metas, meta_of, size_of
+from terascope.sketches.pair_blocks import Metas, meta_of, size_of
 from terascope.sketches.pair_tables import put_new, slots_in_table
 
 CAPACITY: Final = 384

@@ -15,35 +15,29 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.sketches.base import packed_states
 from terascope.sketches.count_min import (
     OF_NAMES,
-    SEARCHED_BITS,
-    SketchSize,
-    estimate_bits,
-    estimate_key,
 )
-from terascope.sketches.hitter_ids import NAMED, HitterIds, IdKind, Keys, Prefixes, Words
+from terascope.sketches.frequent_items import CAPACITY, data_sketches_bytes
+from terascope.sketches.hitter_ids import NAMED, HitterIds, IdKind, Keys
 from terascope.sketches.hitter_layout import (
     FAULTS,
     FREQUENT,
     LIST,
     LIST_HEAD,
-    LONG_HEAD,
     MAGIC,
     NARROW_MAX,
     SKETCH,
     WEIGHT_BITS,
     WEIGHT_MAX,
-    Contents,
     contents_of,
     named_keys,
-    pack_pairs,
     pairs_of,
 )
+from terascope.sketches.hitter_packing import pack_pairs
+from terascope.sketches.sketch_search import Sketch, estimate_prefixes, sketch_of
 from terascope.types import parse_ip
 
 IdValue = Any
@@ -73,39 +67,6 @@ class PrefixHit:
     estimate: int
     rest: int
     error: int
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """The counters of a packed sketch, with 64 bits each."""
-
-    size: SketchSize
-    cells: Words
-    candidates: Mapping[int, int]
-    """The keys of candidates, and bounds on their weights."""
-    ids: HitterIds
-
-    @property
-    def keys(self) -> Keys:
-        return np.array(list(self.candidates), np.int64)
-
-    def estimates(self, keys: Keys) -> Keys:
-        found = np.empty(len(keys), np.int64)
-        estimate_keys(self.cells, keys, self.size.array, self.ids.prefixes, found)
-        bounds = [self.candidates.get(key, WEIGHT_MAX) for key in keys.tolist()]
-        return np.minimum(found, np.array(bounds, np.int64))
-
-    def search(self, threshold: int, levels: int) -> tuple[Keys, Keys]:
-        """The plain prefixes with at least a weight, and their estimates: `levels` levels above
-        whole identifiers.
-        """
-        found = np.arange(256, dtype=np.int64)
-        estimates = self.cells[:256].astype(np.int64)
-        heavy = estimates >= max(1, threshold)
-        found, estimates = found[heavy], estimates[heavy]
-        for level in range(self.size.levels - 1, levels - 1, -1):
-            found, estimates = children(self, found, estimates, level, max(1, threshold))
-        return found, estimates
 
 
 class Hitters:
@@ -196,6 +157,19 @@ class Hitters:
         if len(name) != 8:
             raise ValueError(FAULTS[1])
         return struct.unpack("<d" if kind is IdKind.FLOAT else "<q", name)[0]
+
+    def frequent_bytes(self) -> bytes:
+        """The sketch of Apache DataSketches that a state over integers stands for.
+
+        Raises:
+            ValueError: it is another state.
+        """
+        if self.ids.kind not in (IdKind.INTEGER, IdKind.NOTHING) or self.sketch is not None:
+            raise ValueError("only frequent_items states over integers have such bytes")
+        items = [self.value(key) for key in self.pairs]
+        weights = np.array(list(self.pairs.values()), np.int64)
+        capacity = max(CAPACITY, len(items))
+        return data_sketches_bytes(items, weights, self.offset, self.total, capacity)
 
     # ---- prefixes of addresses -------------------------------------------------------------------
 
@@ -335,24 +309,6 @@ def narrow_list(data: bytes) -> tuple[IdKind, dict[int, int]] | None:
     return IdKind(kind), pairs
 
 
-def sketch_of(contents: Contents, names: Keys, ids: HitterIds) -> Sketch:
-    words = contents.words
-    sizes = int(words[3])
-    size = SketchSize(sizes & 0xFFFFFFFF, sizes >> 32 & 0xFFFF, sizes >> 48, int(words[4]))
-    wide = int(words[1]) & 1
-    end = LONG_HEAD + (size.cells if wide else size.cells // 2)
-    held = words[LONG_HEAD:end]
-    cells = held.copy() if wide else held.view(np.uint32).astype(np.uint64)
-    candidates: dict[int, int] = {}
-    for at in range(end, end + 2 * (int(words[0]) >> 32), 2):
-        candidates[int(words[at]) & 0xFFFFFFFF] = int(words[at + 1]) & WEIGHT_MAX
-    at = end + 2 * (int(words[0]) >> 32)
-    for key in names.tolist():
-        candidates[key] = int(words[at]) & WEIGHT_MAX
-        at += 2 + (int(words[at + 1]) + 7) // 8
-    return Sketch(size, cells & np.uint64(WEIGHT_MAX), candidates, ids)
-
-
 def kind_of_value(value: IdValue) -> IdKind:
     """The kind of identifiers that a value in held form belongs to."""
     kinds = {bool: IdKind.BOOL, int: IdKind.INTEGER, float: IdKind.FLOAT, str: IdKind.TEXT}
@@ -371,8 +327,11 @@ def keys_of(values: Sequence[IdValue], ids: HitterIds) -> Keys:
 
 
 def exact_state(weights: Iterable[tuple[IdValue, int]]) -> bytes:
-    """The packed list of identifiers with their weights, however many there are."""
+    """The packed list of different identifiers with their weights, however many there are, in the
+    order of the identifiers.
+    """
     pairs = [(value, min(weight, WEIGHT_MAX)) for value, weight in weights]
+    pairs.sort(key=lambda pair: rank(pair[0]))
     kind = kind_of_value(pairs[0][0]) if pairs else IdKind.NOTHING
     ids = HitterIds(kind)
     keys = keys_of([value for value, _ in pairs], ids)
@@ -387,40 +346,3 @@ def rank(value: IdValue) -> IdValue:
     if isinstance(value, float):
         return (value != value, 0.0 if value != value else value)
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-
-
-# ---- kernels -------------------------------------------------------------------------------------
-
-
-@compiled_for(
-    column(np.uint64), column(np.int64), column(np.int64), column(np.int64, 2), output(np.int64)
-)
-def estimate_keys(
-    cells: Words, keys: Keys, sizes: Keys, prefixes: Prefixes, found: NDArray[np.int64]
-) -> None:
-    for k in range(len(keys)):
-        found[k] = estimate_key(cells, np.uint64(0), keys[k], sizes, prefixes)
-
-
-@compiled_for(
-    column(np.uint64), column(np.int64, 1, "A"), INTEGER, column(np.int64), output(np.int64)
-)
-def estimate_prefixes(
-    cells: Words, bits: Keys, level: int, sizes: Keys, found: NDArray[np.int64]
-) -> None:
-    for k in range(len(bits)):
-        found[k] = estimate_bits(cells, np.uint64(0), np.uint64(bits[k]), level, sizes)
-
-
-def children(
-    sketch: Sketch, found: Keys, estimates: Keys, level: int, threshold: int
-) -> tuple[Keys, Keys]:
-    """The prefixes one level below some prefixes that have at least a weight."""
-    step = SEARCHED_BITS // sketch.size.levels
-    inner = (found[:, None] << step | np.arange(1 << step)).reshape(-1)
-    bounds = np.repeat(estimates, 1 << step)
-    below = np.empty(len(inner), np.int64)
-    estimate_prefixes(sketch.cells, inner, level, sketch.size.array, below)
-    below = np.minimum(below, bounds)
-    heavy = below >= threshold
-    return inner[heavy], below[heavy]

@@ -16,8 +16,8 @@ that never occurred. An identifier becomes a candidate when its estimate exceeds
 of the candidates and twice the mean of all counters. The bound on the weight of a candidate begins
 with that estimate and then counts its own weights only, so that it is tighter than the estimate.
 
-A state is described by one word (terascope.sketches.hitter_low.Metas): 0 for an empty one, positive
-for a table, and the complement of the number of its sketch for a sketch.
+A state is described by one word (terascope.sketches.pair_blocks.Metas): 0 for an empty one, a
+positive one for a table, and the complement of the number of its sketch for a sketch.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ from terascope.sketches.base import (
 from terascope.sketches.count_min import SketchSize
 from terascope.sketches.hitter_ids import NAMED, HitterIds, IdKind, Keys, Words
 from terascope.sketches.hitter_kernels import (
-    FREE_SKETCHES,
-    FREE_WIDES,
-    SKETCHES,
-    WIDES,
     add_tuples,
     drop_states,
     gather_tables,
@@ -59,11 +55,13 @@ from terascope.sketches.hitter_layout import (
     Contents,
     contents_of,
     named_keys,
-    pack_pairs,
     pairs_of,
 )
-from terascope.sketches.hitter_low import FIRST_STATES, FIRST_WORDS, SIZES, Metas
+from terascope.sketches.hitter_low import FIRST_STATES, FIRST_WORDS
+from terascope.sketches.hitter_packing import pack_pairs
+from terascope.sketches.pair_blocks import SIZES, Metas
 from terascope.sketches.pair_tables import size_for
+from terascope.sketches.sketch_rows import FREE_SKETCHES, FREE_WIDES, SKETCHES, WIDES
 
 EXACT: Final = 64
 """Identifiers of a state that are counted exactly before a sketch is made."""
@@ -292,6 +290,8 @@ class HitterStates(StateColumn):
         )
         if self.purged:
             self.extras[numbers] = 0
+        if self.ids.count and not self.metas.any():
+            self.ids.clear()
 
 
 def longer(rows: NDArray[Any], more: int) -> NDArray[Any]:

@@ -24,36 +24,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.hashing import GOLDEN
-from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.sketches.base import Argument, CodedValues, Numbers, Packed, StateColumn
 from terascope.sketches.hitter_ids import HitterIds, IdKind, Keys, Words
 from terascope.sketches.hitter_layout import (
     NARROW_MAX,
-    WEIGHT_BITS,
     contents_of,
     named_keys,
-    pack_pairs,
     pairs_of,
+)
+from terascope.sketches.hitter_packing import pack_pairs
+from terascope.sketches.pair_blocks import (
+    SIZES,
+    Metas,
+    buffer_tuples,
+    free_blocks,
+    gather_blocks,
+    hash_tuples,
+    measure_blocks,
 )
 
 PAIRS: Final = 128
 """Pairs of a full state: 1 KB."""
-PROBES: Final = 8
-SCANNED: Final = 3
-"""Logarithm of the size of the largest table that is scanned from its beginning."""
-SIZES: Final = 16
 FIRST_WORDS: Final = 1 << 12
 FIRST_STATES: Final = 1 << 8
-
-Metas: TypeAlias = NDArray[np.int64]
-"""Descriptions of states: place << 24 | logarithm of the size << 16 | number of pairs."""
 
 
 class LowPairs(StateColumn):
@@ -169,6 +168,8 @@ class LowPairs(StateColumn):
         self._grow_states(int(numbers.max()) + 1)
         free_blocks(self.metas[numbers], self.arena, self.places)
         self.metas[numbers] = 0
+        if self.ids.count and not self._fulls and not self.metas.any():
+            self.ids.clear()
 
 
 class BufferedPairs(LowPairs):
@@ -199,236 +200,3 @@ class HashedPairs(LowPairs):
             numbers, keys, weights, at, self.metas, self.arena, self.places, self.largest,
             self._full, self._fulls,
         )  # fmt: skip
-
-
-# ---- kernels -------------------------------------------------------------------------------------
-# All indices of hot kernels are unsigned: with signed ones every access tests for negative ones.
-
-
-@inlined
-def allocate(arena: Words, places: NDArray[np.int64], size: Any) -> Any:
-    """A block of 2 ** size words; 0 when there is no room."""
-    free = places[size]
-    if free != 0:
-        places[size] = np.int64(arena[np.uint64(free)])
-        return free
-    top = places[SIZES]
-    if top + (1 << size) > len(arena):
-        return np.int64(0)
-    places[SIZES] = top + (1 << size)
-    return top
-
-
-@inlined
-def release(arena: Words, places: NDArray[np.int64], at: Any, size: Any) -> None:
-    arena[np.uint64(at)] = np.uint64(places[size])
-    places[size] = at
-
-
-@inlined
-def meta_of(at: Any, size: Any, count: Any) -> Any:
-    return at << 24 | size << 16 | count
-
-
-@inlined
-def size_of(meta: Any) -> Any:
-    return meta >> 16 & 255
-
-
-@inlined
-def slots_of(meta: Any, hashed: Any) -> Any:
-    """The number of words of a block that may hold pairs."""
-    size = size_of(meta)
-    return np.int64(1) << size if hashed != 0 and size > SCANNED else meta & 0xFFFF
-
-
-@compiled_for(
-    column(np.int64), column(np.int64), column(np.int64), INTEGER, output(np.int64),
-    output(np.uint64), output(np.int64), INTEGER, output(np.int64, 2), INTEGER,
-)  # fmt: skip
-def buffer_tuples(
-    numbers: Numbers,
-    keys: Keys,
-    weights: NDArray[np.int64],
-    start: int,
-    metas: Metas,
-    arena: Words,
-    places: NDArray[np.int64],
-    largest: int,
-    full: NDArray[np.int64],
-    fulls: int,
-) -> tuple[int, int]:
-    """Append tuples from `start` on until all are done or there is no room."""
-    for j in range(start, len(numbers)):
-        i = np.uint64(j)
-        number = np.uint64(numbers[i])
-        meta = metas[number]
-        at, size, count = meta >> 24, size_of(meta), meta & 0xFFFF
-        if meta == 0 or count == 1 << size:
-            grown = min(largest, size + 1)
-            if fulls == len(full):
-                return j, fulls
-            block = allocate(arena, places, grown)
-            if block == 0:
-                return j, fulls
-            if meta != 0 and size == largest:
-                full[fulls, 0] = numbers[i]
-                full[fulls, 1] = meta
-                fulls += 1
-                count = 0
-            elif meta != 0:
-                for k in range(count):
-                    arena[np.uint64(block + k)] = arena[np.uint64(at + k)]
-                release(arena, places, at, size)
-            at, size = block, grown
-        pair = np.uint64(keys[i]) << np.uint64(WEIGHT_BITS) | np.uint64(weights[i])
-        arena[np.uint64(at + count)] = pair
-        metas[number] = meta_of(at, size, count + 1)
-    return len(numbers), fulls
-
-
-@inlined
-def first_slot(key: Any, size: Any) -> Any:
-    return (key * np.uint64(GOLDEN)) >> (np.uint64(64) - np.uint64(size))
-
-
-@inlined
-def clear_block(arena: Words, at: Any, size: Any) -> None:
-    for k in range(np.uint64(1) << np.uint64(size)):
-        arena[np.uint64(at) + k] = np.uint64(0)
-
-
-@inlined
-def rehash(arena: Words, at: Any, size: Any, block: Any, grown: Any) -> None:
-    """Copy a block into an empty one of twice the size."""
-    mask = (np.uint64(1) << np.uint64(grown)) - np.uint64(1)
-    for k in range(np.uint64(1) << np.uint64(size)):
-        pair = arena[np.uint64(at) + k]
-        if pair != 0:
-            slot = first_slot(pair >> np.uint64(WEIGHT_BITS), grown)
-            while arena[np.uint64(block) + slot] != 0:
-                slot = (slot + np.uint64(1)) & mask
-            arena[np.uint64(block) + slot] = pair
-
-
-@inlined
-def put_pair(arena: Words, at: Any, size: Any, count: Any, key: Any, weight: Any) -> Any:
-    """Add a pair to a table: 0 when it was there, 1 when it is new, 2 when it has no place. A sum
-    that would not fit makes a second pair of the same identifier.
-    """
-    base = np.uint64(at)
-    if size <= SCANNED:
-        for k in range(np.uint64(count)):
-            pair = arena[base + k]
-            same = pair >> np.uint64(WEIGHT_BITS) == key
-            if same and (pair & np.uint64(NARROW_MAX)) + weight <= NARROW_MAX:
-                arena[base + k] = pair + weight
-                return 0
-        if count == 1 << size:
-            return 2
-        arena[base + np.uint64(count)] = key << np.uint64(WEIGHT_BITS) | weight
-        return 1
-    mask = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
-    slot = first_slot(key, size)
-    for _ in range(PROBES):
-        pair = arena[base + slot]
-        if pair == 0:
-            arena[base + slot] = key << np.uint64(WEIGHT_BITS) | weight
-            return 1
-        same = pair >> np.uint64(WEIGHT_BITS) == key
-        if same and (pair & np.uint64(NARROW_MAX)) + weight <= NARROW_MAX:
-            arena[base + slot] = pair + weight
-            return 0
-        slot = (slot + np.uint64(1)) & mask
-    return 2
-
-
-@compiled_for(
-    column(np.int64), column(np.int64), column(np.int64), INTEGER, output(np.int64),
-    output(np.uint64), output(np.int64), INTEGER, output(np.int64, 2), INTEGER,
-)  # fmt: skip
-def hash_tuples(
-    numbers: Numbers,
-    keys: Keys,
-    weights: NDArray[np.int64],
-    start: int,
-    metas: Metas,
-    arena: Words,
-    places: NDArray[np.int64],
-    largest: int,
-    full: NDArray[np.int64],
-    fulls: int,
-) -> tuple[int, int]:
-    """Add tuples to tables from `start` on until all are done or there is no room."""
-    for j in range(start, len(numbers)):
-        i = np.uint64(j)
-        number = np.uint64(numbers[i])
-        key, weight = np.uint64(keys[i]), np.uint64(weights[i])
-        while True:
-            meta = metas[number]
-            at, size, count = meta >> 24, size_of(meta), meta & 0xFFFF
-            if meta != 0:
-                done = put_pair(arena, at, size, count, key, weight)
-                if done < 2:
-                    metas[number] = meta + done
-                    break
-            grown = min(largest, size + 1)
-            if fulls == len(full):
-                return j, fulls
-            block = allocate(arena, places, grown)
-            if block == 0:
-                return j, fulls
-            clear_block(arena, block, grown)
-            if meta != 0 and size == largest:
-                full[fulls, 0] = numbers[i]
-                full[fulls, 1] = meta
-                fulls += 1
-                count = 0
-            elif meta != 0:
-                if grown <= SCANNED:
-                    for k in range(count):
-                        arena[np.uint64(block + k)] = arena[np.uint64(at + k)]
-                else:
-                    rehash(arena, at, size, block, grown)
-                release(arena, places, at, size)
-            metas[number] = meta_of(block, grown, count)
-    return len(numbers), fulls
-
-
-@compiled_for(column(np.int64), output(np.uint64), output(np.int64))
-def free_blocks(metas: Metas, arena: Words, places: NDArray[np.int64]) -> None:
-    for meta in metas:
-        if meta != 0:
-            release(arena, places, meta >> 24, size_of(meta))
-
-
-@compiled_for(column(np.int64), INTEGER, INTEGER, output(np.int64))
-def measure_blocks(metas: Metas, hashed: int, whole: int, bounds: NDArray[np.int64]) -> None:
-    for i in range(len(metas)):
-        pairs = slots_of(metas[i], hashed) if whole != 0 else metas[i] & 0xFFFF
-        bounds[i + 1] = bounds[i] + pairs
-
-
-@compiled_for(
-    column(np.int64), column(np.uint64), INTEGER, INTEGER, column(np.int64),
-    output(np.int64), output(np.int64),
-)  # fmt: skip
-def gather_blocks(
-    metas: Metas,
-    arena: Words,
-    hashed: int,
-    whole: int,
-    bounds: NDArray[np.int64],
-    keys: Keys,
-    weights: NDArray[np.int64],
-) -> None:
-    """The pairs of blocks, with the empty places of whole tables."""
-    for i in range(len(metas)):
-        at = np.uint64(metas[i] >> 24)
-        to = np.uint64(bounds[i])
-        for k in range(np.uint64(slots_of(metas[i], hashed))):
-            pair = arena[at + k]
-            if pair != 0 or whole != 0:
-                keys[to] = np.int64(pair >> np.uint64(WEIGHT_BITS))
-                weights[to] = np.int64(pair & np.uint64(NARROW_MAX))
-                to += np.uint64(1)

@@ -3,7 +3,7 @@
 In: keys and weights. Out: tables that find a key, add to it, and grow. A table of up to eight pairs
 is a list that is scanned; a larger one is a hash table that is at most three quarters full. A pair
 is two words of the arena, key and weight; an empty place has the weight 0. A state is described by
-one word (terascope.sketches.hitter_low.Metas); the size of its block is that of its pairs.
+one word (terascope.sketches.pair_blocks.Metas); the size of its block is that of its pairs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from terascope.hashing import GOLDEN
 from terascope.machine_code import inlined
 from terascope.sketches.hitter_ids import Words
 from terascope.sketches.hitter_layout import WEIGHT_MAX
-from terascope.sketches.hitter_low import SCANNED, Metas, allocate, meta_of, release, size_of
+from terascope.sketches.pair_blocks import SCANNED, Metas, allocate, meta_of, release, size_of
 
 FOUND = 0
 NEW = 1

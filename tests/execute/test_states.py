@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ QUERY all_of_it: SELECT tb, k, median(v) AS m, entropy(s) AS e FROM x.S GROUP BY
 QUERY above: SELECT tb, median(m) AS mm, FIRST(k) AS f FROM numbers GROUP BY tb;
 QUERY shown: SELECT tb, k FROM x.S GROUP BY t/10 AS tb, k HAVING stddev(v) > 20 AND median(v) < 60;
 """
-CONFIGS = {
+CONFIGS: dict[str, dict[str, Any]] = {
     "open": {},
     "numpy": {"compiled": False},
     "direct": {"table": "direct_mapped", "flush": "eager"},

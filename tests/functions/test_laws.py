@@ -92,7 +92,12 @@ def cut_tuples(
     """Tuples that suit the aggregate, cut into parts. A last integer column is in order where order
     matters, as a clock is.
     """
-    types = draw(st.sampled_from(argument_types(aggregate)))
+    shapes = [
+        types
+        for types in argument_types(aggregate)
+        if aggregate.arity == 1 or not takes_states(aggregate, types)
+    ]
+    types = draw(st.sampled_from(shapes))
     drawn = [MODEST[t] for t in types]
     if takes_states(aggregate, types):
         drawn = [st.lists(MODEST[Type.INT], min_size=1).map(lambda v: packed(aggregate, v))]

@@ -110,7 +110,7 @@ def test_a_failing_aggregate_of_the_user_is_named(session: Session) -> None:
 
     session.register(broken)  # type: ignore[arg-type]  # mypy does not follow class decorators
     queries = session.query(f"{FLOW} SELECT tb, broken(len) FROM log.FLOW GROUP BY time/9 AS tb")
-    with pytest.raises(ValueMistake, match="query .*: function broken: ZeroDivisionError"):
+    with pytest.raises(ValueMistake, match=r"query .*: function broken: ZeroDivisionError"):
         queries.run()
 
 

@@ -13,6 +13,7 @@ that a query names, or the optimiser chooses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
 
@@ -23,7 +24,7 @@ from terascope.functions.base import Value, ValueMistake
 from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
 from terascope.functions.signatures import ANYTHING, INTEGER
 from terascope.functions.values import distinct_key
-from terascope.sketches.base import StateColumn, StateKind, packed_states
+from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
 from terascope.sketches.frequent_items import CAPACITY
 from terascope.sketches.hitter_answers import exact_state
 from terascope.sketches.hitter_high import HitterStates
@@ -46,8 +47,15 @@ STRATEGIES: Final[Mapping[str, str]] = {
 """Each pair of a low-level and a high-level column."""
 
 
-def state_kind(kind: IdKind, strategy: str) -> StateKind:
-    """The columns of a strategy for identifiers of a kind."""
+SMALL: Final = 64
+"""The bytes of a state that may be empty."""
+LONG_GROUP: Final = 10_000
+"""Groups of so many tuples on average have more identifiers than an exact list, if they are not
+skewed."""
+
+
+def state_kind(kind: IdKind, strategy: str, is_open: bool = False) -> StateKind:
+    """The columns of a strategy for identifiers of a kind. `is_open`: the traffic may change it."""
     low, _, high = strategy.partition("+")
     lows: dict[str, Callable[[], StateColumn]] = {
         "buffer": partial(BufferedPairs, kind),
@@ -64,8 +72,23 @@ def state_kind(kind: IdKind, strategy: str) -> StateKind:
         "frequent_items": partial(HitterStates, kind, CAPACITY, purged=True),
         "high_only": partial(HitterStates, kind),
     }
-    name = f"hitters({kind.name.lower()}) {strategy}"
-    return StateKind(name, lows[low], highs[high or low])
+    family = "frequent_items" if strategy == "frequent_items" else "sketch"
+    return StateKind(
+        f"hitters({kind.name.lower()}) {family}",
+        lows[low],
+        highs[high or low],
+        strategy=strategy,
+        why="" if is_open else "the query says so",
+        choose=partial(chosen_kind, kind) if is_open and family == "sketch" else None,
+    )
+
+
+def chosen_kind(kind: IdKind, traffic: Traffic) -> StateKind:
+    """The strategy that suits some traffic."""
+    large = traffic.per_group > LONG_GROUP and traffic.exponent < 0.5
+    made = state_kind(kind, "compress+direct" if large else "compress+adaptive")
+    what = "all have sketches soon" if large else "most stay exact lists"
+    return replace(made, why=f"{traffic.per_group:,.0f} tuples a group: {what}")
 
 
 class HittersState(Collecting):
@@ -82,6 +105,8 @@ class HittersState(Collecting):
     """The strategy; '' leaves it to the optimiser."""
     optional_arguments: ClassVar[tuple[Value, ...]] = (1,)
     """The weight of a call that names none."""
+    takes_states: ClassVar[bool] = True
+    """An argument of type BINARY is a packed state of `hitters`, not any bytes."""
     strategies: ClassVar[Mapping[str, str]] = STRATEGIES
     usual_strategy: ClassVar[str] = "compress+adaptive"
     """The strategy where nothing is known of the traffic."""
@@ -107,13 +132,16 @@ class HittersState(Collecting):
 
     def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
         """The columns of states. An argument of type BINARY is a state."""
-        strategy = (parameters[0] if parameters else "") or self.usual_strategy
+        given = parameters[0] if parameters else ""
+        strategy = given or self.usual_strategy
         if args[0] is Type.BINARY:
             return state_kind(IdKind.NOTHING, strategy).merging
-        return state_kind(kind_of(args[0]), strategy)
+        return state_kind(kind_of(args[0]), strategy, is_open=not given)
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
-        """The value of a call, from the packed state; None over no tuples."""
+        """The value of a call, from the packed state; None over no tuples with a weight."""
+        if packed is None or (len(packed) < SMALL and not read_state(self.name, packed).total):
+            return None
         return packed
 
 
@@ -155,9 +183,8 @@ class HeavyHitters(HittersState):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         k = count_of(self.name, parameters[-1])
-        if packed is None:
-            return None
-        return as_json(listed(read_state(self.name, packed).hits()[:k]))
+        held = None if packed is None else read_state(self.name, packed)
+        return as_json(listed(held.hits()[:k])) if held is not None and held.total else None
 
 
 class TopK(HeavyHitters):
@@ -170,9 +197,9 @@ class TopK(HeavyHitters):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         k = count_of(self.name, parameters[-1])
-        if packed is None:
+        state = None if packed is None else read_state(self.name, packed)
+        if state is None or not state.total:
             return None
-        state = read_state(self.name, packed)
         hits = state.hits()[:k]
         other = max(0, state.total - sum(hit.estimate - hit.error for hit in hits))
         return as_json([*listed(hits), {"id": None, "other": other}])

@@ -31,7 +31,7 @@ def _check_share(share: Value) -> float:
 
 
 @builtin(
-    STATE, INTEGER, returns=Type.STRING, cost_ns=20_000,
+    STATE, INTEGER, returns=Type.STRING, cost_ns=20_000, of_states=True,
     check_constants=_checked(1, lambda k: count_of("hitters_of", k)),
 )  # fmt: skip
 def hitters_of(state: bytes, k: int) -> str:
@@ -40,7 +40,7 @@ def hitters_of(state: bytes, k: int) -> str:
     return as_json(listed(read_state("hitters_of", state).hits()[:count]))
 
 
-@builtin(STATE, ANYTHING, returns=Type.ULLONG, cost_ns=20_000)
+@builtin(STATE, ANYTHING, returns=Type.ULLONG, cost_ns=20_000, of_states=True)
 def estimate_of(state: bytes, id: Value) -> int:
     """estimate_of(state, id): the estimated weight of an identifier."""
     held = read_state("estimate_of", state)
@@ -50,20 +50,31 @@ def estimate_of(state: bytes, id: Value) -> int:
         raise ValueMistake(f"estimate_of: {problem}") from problem
 
 
-@builtin(STATE, returns=Type.ULLONG, cost_ns=10_000)
+@builtin(STATE, returns=Type.ULLONG, cost_ns=10_000, of_states=True)
 def hitters_total(state: bytes) -> int:
     """The sum of all weights of a state of heavy hitters."""
     return read_state("hitters_total", state).total
 
 
-@builtin(STATE, returns=Type.ULLONG, cost_ns=10_000)
+@builtin(STATE, returns=Type.ULLONG, cost_ns=10_000, of_states=True)
 def hitters_error(state: bytes) -> int:
     """The bound on the error of the estimates of a state of heavy hitters; 0 when it is exact."""
     return read_state("hitters_error", state).error
 
 
+@builtin(STATE, returns=Type.BINARY, cost_ns=50_000, of_states=True)
+def frequent_bytes(state: bytes) -> bytes:
+    """The frequent-items sketch of Apache DataSketches, as bytes, of a state over integers that is
+    exact or of the strategy frequent_items.
+    """
+    try:
+        return read_state("frequent_bytes", state).frequent_bytes()
+    except ValueError as problem:
+        raise ValueMistake(f"frequent_bytes: {problem}") from problem
+
+
 @builtin(
-    STATE, STATE, INTEGER, returns=Type.STRING, cost_ns=50_000,
+    STATE, STATE, INTEGER, returns=Type.STRING, cost_ns=50_000, of_states=True,
     check_constants=_checked(2, lambda k: count_of("heavy_changes", k)),
 )  # fmt: skip
 def heavy_changes(before: bytes, after: bytes, k: int) -> str:
@@ -84,7 +95,12 @@ def heavy_changes(before: bytes, after: bytes, k: int) -> str:
 
 
 @builtin(
-    STATE, NUMBER, returns=Type.STRING, cost_ns=200_000, check_constants=_checked(1, _check_share)
+    STATE,
+    NUMBER,
+    returns=Type.STRING,
+    cost_ns=200_000,
+    of_states=True,
+    check_constants=_checked(1, _check_share),
 )
 def heavy_prefixes(state: bytes, phi: float) -> str:
     """heavy_prefixes(state, phi): the prefixes of addresses with at least the share phi of all

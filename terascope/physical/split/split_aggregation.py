@@ -291,7 +291,7 @@ def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
         kind = function.state(tuple(a.type for a in call.args), given)
     if kind is None:
         return f"aggregate {function.name} does not split"
-    args = (*call.args, *places)
+    args = call.args[:1] if kind.from_states else (*call.args, *places)
     types = tuple(a.type for a in args)
     finishing = values[function.state_parameters :]
     made = state_parts(function, kind, types, call.type, finishing)
