@@ -5,20 +5,18 @@ one that merges. With every strategy an answer is wrong by at most floor(eps n) 
 any tree of merges (terascope.sketches.quantile_entries has the proof), but for `kll`, where that
 holds for 99 answers in 100.
 
-- `gk_lite`: the low level only collects values, and hands them on when the scratchpad is full. The
-  cheapest low level; best where it shares a core with nobody, or groups are short.
-- `gk_heavy`: the low level keeps a compressed summary. It hands on least; best on skewed traffic
-  with values that repeat, such as packet lengths.
-- `gk_medium`: the low level keeps a skip list, compressed a little with every value. The work per
-  tuple is steady, and the largest.
-- `kll`: the low level collects values, and the high level has sketches of DataSketches.
+The choice. Of the two levels together `gk_lite` takes the least time for nearly all traffic: a
+value is written to a buffer, and a full buffer is sorted and merged at once. `gk_heavy` does the
+same work in the low level and sends next to nothing: large groups of few different values stay
+there. It pays when the high level is elsewhere and groups are much larger than a buffer. The paper
+comes to the same order, with a cheap low level for most traffic. `gk_medium` spends the most time,
+and `kll` has another kind of state, so these two are only used where a query asks for them.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -33,40 +31,50 @@ from terascope.sketches.quantile_skip_lists import SkipLists
 
 Maker = Callable[..., StateColumn]
 
-STRATEGIES: Final[Mapping[str, tuple[Maker, Maker]]] = {
+STRATEGIES: Final[Mapping[str, str]] = {
+    "gk_lite": "the low level collects values, the high level summarises them",
+    "gk_heavy": "the low level keeps compressed summaries, and sends least",
+    "gk_medium": "the low level keeps skip lists, which are compressed a little with every value",
+    "kll": "the low level collects values, the high level has KLL sketches of DataSketches",
+}
+_COLUMNS: Final[Mapping[str, tuple[Maker, Maker]]] = {
     "gk_lite": (ValueBuffers, Summaries),
     "gk_heavy": (Summaries, Summaries),
     "gk_medium": (SkipLists, Summaries),
     "kll": (ValueBuffers, KllSketches),
 }
 """The columns of the low level, which take an eps and a scratchpad, and those that merge."""
-SHORT_GROUP: Final = 16
-"""Groups of fewer tuples on average hold nothing that a summary could compress."""
+DEFAULT_STRATEGY: Final = "gk_lite"
+LARGE: Final = 4
+"""Groups that fill so many scratchpads are large."""
 
 
-def quantile_kind(eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD) -> StateKind:
-    """The columns of a strategy; without one it is chosen by the traffic. A scratchpad too small
-    for any state is a ValueError.
-    """
-    low, high = STRATEGIES[strategy or "gk_heavy"]
-    family = "kll" if strategy == "kll" else "gk"
+def quantile_kind(
+    eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD, why: str = "the query says so"
+) -> StateKind:
+    """The columns of a strategy; without one it is chosen by the traffic."""
+    low, high = _COLUMNS[strategy or DEFAULT_STRATEGY]
     return StateKind(
-        f"quantile({eps!r}) {family}",
+        f"quantile({eps!r}) kll" if high is KllSketches else f"quantile({eps!r})",
         partial(low, eps, scratchpad),
         partial(high, eps),
-        strategy=strategy or "gk_heavy",
-        why="the query says so" if strategy else "",
-        choose=None if strategy else partial(chosen_quantile, eps, scratchpad),
+        strategy=strategy or DEFAULT_STRATEGY,
+        why=why if strategy else "nothing is known of the traffic",
+        choose=None if strategy else partial(best_kind, eps, scratchpad),
     )
 
 
-def chosen_quantile(eps: float, scratchpad: int, traffic: Traffic) -> StateKind:
-    """The strategy that suits some traffic."""
-    per_group = traffic.per_group
-    short = per_group < SHORT_GROUP and traffic.exponent < 1.0
-    kind = quantile_kind(eps, "gk_lite" if short else "gk_heavy", scratchpad)
-    what = "too few to compress" if short else "summaries hand on less than values"
-    return replace(kind, why=f"{per_group:,.0f} tuples a group: {what}")
+def best_kind(eps: float, scratchpad: int, traffic: Traffic) -> StateKind:
+    """The kind of the strategy that suits some traffic."""
+    values = scratchpad // 8
+    if not traffic.shares_core and traffic.per_group >= LARGE * values:
+        why = f"{traffic.per_group:.0f} tuples a group are summarised before they are sent"
+        return quantile_kind(eps, "gk_heavy", scratchpad, why)
+    if traffic.shares_core:
+        why = "both levels share a core, and take the least time together"
+    else:
+        why = f"{traffic.per_group:.0f} tuples a group make few full buffers"
+    return quantile_kind(eps, "gk_lite", scratchpad, why)
 
 
 def merging_kind(eps: float) -> StateKind:

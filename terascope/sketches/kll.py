@@ -95,9 +95,9 @@ class KllState:
 
     def quantiles(self) -> Quantiles:
         """The estimates of the sketch, and its error once it has given values up."""
-        kept = np.array(list(self.sketch), np.float64).reshape(-1, 2)
-        values, places = np.unique(kept[:, 0] + 0.0, return_inverse=True)
-        weights = np.bincount(places, kept[:, 1], len(values)).astype(np.int64)
+        kept, counts = retained(self.sketch)
+        values, places = np.unique(np.where(kept == 0, 0.0, kept), return_inverse=True)
+        weights = np.bincount(places, counts, len(values)).astype(np.int64)
         if self.nans:
             values, weights = np.append(values, np.nan), np.append(weights, self.nans)
         upto = np.cumsum(weights)
@@ -132,7 +132,7 @@ def read_kll(state: bytes) -> KllState:
 
 def read_sketch(data: bytes) -> Sketch:
     """Read the bytes of DataSketches; ValueError when they are damaged. The library checks lengths,
-    but not that the levels are in order.
+    but not that k is possible, the levels are in order, and they hold as many values as it says.
     """
     if len(data) >= _PREAMBLE.size and data[0] == 5:
         levels = _PREAMBLE.unpack_from(data)[8]
@@ -140,9 +140,30 @@ def read_sketch(data: bytes) -> Sketch:
         if len(starts) != levels or not levels or (np.diff(starts.astype(np.int64)) < 0).any():
             raise ValueError(DAMAGED)
     try:
-        return datasketches.kll_doubles_sketch.deserialize(data)
+        sketch = datasketches.kll_doubles_sketch.deserialize(data)
+        error = sketch.normalized_rank_error(False)
+        if error < 1 and int(retained(sketch)[1].sum()) == sketch.n:
+            return sketch
     except (IndexError, RuntimeError, ValueError, MemoryError) as mistake:
         raise ValueError(DAMAGED) from mistake
+    raise ValueError(DAMAGED)
+
+
+def retained(sketch: Sketch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The values that a sketch keeps, and how many values each stands for: 2^l on level l. They are
+    read from its bytes, since the library's iterator gives values of a sketch without any on level
+    0, as Spark makes them, the weight 1.
+    """
+    if sketch.n <= 1:
+        only = np.array([sketch.get_min_value()] if sketch.n else [], np.float64)
+        return only, np.ones(len(only), np.int64)
+    data = sketch.serialize()
+    levels = _PREAMBLE.unpack_from(data)[8]
+    starts = np.frombuffer(data, "<u4", levels, _PREAMBLE.size).astype(np.int64)
+    first = _PREAMBLE.size + 4 * levels + 16  # behind the smallest and the largest value
+    values = np.frombuffer(data, "<f8", sketch.num_retained, first)
+    sizes = np.diff(np.append(starts - starts[0], len(values)))
+    return values, np.repeat(np.int64(1) << np.arange(levels), sizes)
 
 
 def quantiles_of(state: bytes) -> Quantiles:

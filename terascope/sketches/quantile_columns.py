@@ -118,7 +118,7 @@ class QuantileColumn(StateColumn):
             )
         self._eps = eps
         self._most = NO_LIMIT if scratchpad is None else scratchpad // 8
-        self._keep = max(FEWEST_KEPT, int(np.ceil(1 / eps)))
+        self._keep = max(FEWEST_KEPT, int(np.ceil(1.5 / eps)))
         if scratchpad is not None:
             self._keep = min(self._keep, self._most // 4)
         self._regions = Regions(self._most)

@@ -41,8 +41,8 @@ Compression gives an entry up, and adds its c + h to the h of the next one, if t
 invariant for it. The first entry is never given up, and the last one has no next. So the first has
 h = d = 0 and the last d = 0, always: by the rule above a new minimum or maximum enters with d = 0.
 
-Both go from the largest value to the smallest, in one pass: the next larger entry of the other
-summary is the one passed last, and what is compressed is the result so far.
+Both go from the largest value to the smallest: in a merge the next larger entry of the other
+summary is then the one passed last.
 """
 
 from __future__ import annotations
@@ -188,44 +188,56 @@ def total(entries: Any, count: Any) -> Any:
 
 
 @inlined
-def joined(a: Any, left: Any, b: Any, right: Any, bound: Any, out: Any) -> Any:
-    """Merge `left` entries of a with `right` entries of b, and compress the result while h + d + 1
-    of an entry is at most `bound`. Return how many there are; they begin at out[0].
+def joined(a: Any, left: Any, b: Any, right: Any, out: Any) -> Any:
+    """Merge `left` entries of a with `right` entries of b. Return how many there are; they begin at
+    out[0].
     """
     last = ENTRY * (left + right)
     at = last  # entries are written from here downwards
     i, j = ENTRY * (left - 1), ENTRY * (right - 1)
     above_a = above_b = np.int64(0)  # h + d of the next larger entry of each
-    value = copies = hidden = delta = np.int64(0)  # the entry that may still take others in
     while i >= 0 or j >= 0:
+        at -= ENTRY
         if j < 0 or (i >= 0 and a[i] > b[j]):
-            v, c, h, d = a[i], a[i + 1], a[i + 2], a[i + 3] + above_b
-            above_a = h + a[i + 3]
+            out[at], out[at + 1], out[at + 2], out[at + 3] = a[i], a[i + 1], a[i + 2], a[i + 3]
+            out[at + 3] += above_b
+            above_a = a[i + 2] + a[i + 3]
             i -= ENTRY
         elif i < 0 or b[j] > a[i]:
-            v, c, h, d = b[j], b[j + 1], b[j + 2], b[j + 3] + above_a
-            above_b = h + b[j + 3]
+            out[at], out[at + 1], out[at + 2], out[at + 3] = b[j], b[j + 1], b[j + 2], b[j + 3]
+            out[at + 3] += above_a
+            above_b = b[j + 2] + b[j + 3]
             j -= ENTRY
         else:
-            v, c = a[i], a[i + 1] + b[j + 1]
+            out[at], out[at + 1] = a[i], a[i + 1] + b[j + 1]
+            out[at + 2], out[at + 3] = a[i + 2] + b[j + 2], a[i + 3] + b[j + 3]
             above_a, above_b = a[i + 2] + a[i + 3], b[j + 2] + b[j + 3]
-            h, d = a[i + 2] + b[j + 2], a[i + 3] + b[j + 3]
             i -= ENTRY
             j -= ENTRY
-        if copies > 0 and (i >= 0 or j >= 0) and c + h + hidden + delta + 1 <= bound:
-            hidden += c + h
-            continue
-        if copies > 0:
-            at -= ENTRY
-            out[at], out[at + 1], out[at + 2], out[at + 3] = value, copies, hidden, delta
-        value, copies, hidden, delta = v, c, h, d
-    if copies > 0:
-        at -= ENTRY
-        out[at], out[at + 1], out[at + 2], out[at + 3] = value, copies, hidden, delta
     if at > 0:
         for k in range(last - at):
             out[k] = out[at + k]
     return (last - at) // ENTRY
+
+
+@inlined
+def shrink(entries: Any, count: Any, eps: Any, keep: Any) -> Any:
+    """Compress entries to about `keep`, if eps allows that; return how many are left. A quarter of
+    the error that is left is spent at a time, and the more of it is spent, the more entries may
+    stay, up to twice as many: summaries that always spend all of it grow by more than half with
+    each level of merges.
+    """
+    if count <= keep:
+        return count
+    n = total(entries, count)
+    most = np.int64(np.floor(2.0 * eps * n))
+    bound = np.int64(0)
+    for i in range(count):
+        bound = max(bound, entries[i * ENTRY + 2] + entries[i * ENTRY + 3] + 1)
+    while bound < most and (count > 2 * keep or 2 * count * (most - bound) > keep * most):
+        bound += max((most - bound) // 4, np.int64(1))
+        count = compress(entries, count, bound)
+    return count
 
 
 @inlined
@@ -247,12 +259,6 @@ def compress(entries: Any, count: Any, bound: Any) -> Any:
         for k in range(last + ENTRY - kept):
             entries[k] = entries[kept + k]
     return (last - kept) // ENTRY + 1
-
-
-@inlined
-def bound_of(eps: Any, n: Any) -> Any:
-    """The largest h + d + 1 that a summary of n values may have."""
-    return np.int64(np.floor(2.0 * eps * n))
 
 
 @inlined

@@ -12,7 +12,7 @@ where the unused rest of the array begins.
 
 Four words of `meta` describe a state: where its next value goes, where its region ends, its
 description, and its eps as a FLOAT (0: that of the column). The description has the size number in
-6 bits (0: there is no region yet), two flags, and from bit 8 on the number of its sorted entries.
+6 bits (0: there is no region yet), a flag, and from bit 8 on the number of its sorted entries.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ META: Final = 4
 """Words that describe a state."""
 WIDE: Final = 64
 """Flag: an entry has four words, not two (terascope.sketches.quantile_entries)."""
-INEXACT: Final = 128
-"""Flag: values were given up, ranks are bounds."""
 SIZE: Final = 63
 """The bits of the size number."""
 

@@ -28,7 +28,7 @@ from terascope.machine_code import INTEGER, REAL, column, compiled_for, inlined,
 from terascope.sketches.base import Numbers
 from terascope.sketches.quantile_bytes import buffer_bound, entries_bound, put_buffer, put_entries
 from terascope.sketches.quantile_columns import SCRATCHPAD, LowColumn, PackedStates
-from terascope.sketches.quantile_entries import ENTRY, FIELD, LIMIT, bound_of
+from terascope.sketches.quantile_entries import ENTRY, FIELD, LIMIT
 from terascope.sketches.quantile_kernels import MEMORY, OUTBOX, WORK, box_add, box_start
 from terascope.sketches.quantile_regions import (
     DONE,
@@ -146,7 +146,7 @@ def _new_node(arena: Any, list: Any, nodes: Any) -> Any:
 @inlined
 def insert(arena: Any, list: Any, nodes: Any, value: Any, eps: Any, chance: Any, path: Any) -> Any:
     """Take a value in; `chance` is a random word. DONE, or FULL: nothing was changed."""
-    bound = min(bound_of(eps, arena[list] + 1), np.int64(LIMIT))
+    bound = min(np.int64(np.floor(2.0 * eps * (arena[list] + 1))), np.int64(LIMIT))
     following = _find(arena, list, value, path)
     before = path[0]
     if following and arena[_at(list, following)] == value:

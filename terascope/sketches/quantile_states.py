@@ -6,7 +6,7 @@ A state is sorted entries, then values in the order of arrival, in one region. W
 full its values are sorted and merged into the entries (terascope.sketches.quantile_entries), so the
 cost of a merge is shared by many values. Equal values become one entry, so a group of a few
 different values stays small and exact. While values alone take less memory than entries they stay
-values. A summary with at most `keep` entries is not compressed.
+values. A summary is compressed when it has more than `keep` entries.
 
 The work on a state needs room: `raw` for values, `left`, `right` and `made` for the entries of two
 summaries and of their merge, and `counts` to count values.
@@ -32,25 +32,23 @@ from terascope.sketches.quantile_bytes import (
 )
 from terascope.sketches.quantile_entries import (
     ENTRY,
-    bound_of,
-    compress,
     counted,
     entry_words,
-    is_exact,
     joined,
     load_entries,
+    shrink,
     store_entries,
     total,
 )
 from terascope.sketches.quantile_regions import (
     DAMAGED,
     DONE,
-    INEXACT,
     NEEDS_ARENA,
     NEEDS_WORK,
     SIZE,
     WIDE,
     free_region,
+    move_values,
     region_words,
     size_for,
     take_region,
@@ -58,8 +56,10 @@ from terascope.sketches.quantile_regions import (
 
 FULL: Final = 6
 """The summary does not fit the scratchpad: it must leave."""
-SMALL: Final = 8
+SMALL: Final = 32
 """So few values are not sorted when they come to a larger region."""
+ROOM: Final = 8
+"""The least room for values behind the entries of a summary."""
 
 
 @inlined
@@ -78,20 +78,6 @@ def shape_of(meta: Any, at: Any, most: Any) -> Any:
 
 
 @inlined
-def merge_entries(
-    left: Any, lefts: Any, right: Any, rights: Any, made: Any, lossy: Any, eps: Any, keep: Any
-) -> Any:
-    """Merge entries of `left` and `right` into `made`; return how many there are. Unless it must be
-    `lossy`, the result is only compressed when it has too many entries.
-    """
-    bound = bound_of(eps, total(left, lefts) + total(right, rights))
-    count = joined(left, lefts, right, rights, bound if lossy else np.int64(1), made)
-    if lossy or count <= keep:
-        return count
-    return compress(made, count, bound)
-
-
-@inlined
 def summarise(
     meta: Any, arena: Any, raw: Any, left: Any, right: Any, made: Any, counts: Any, at: Any,
     extra: Any, most: Any, eps: Any, keep: Any,
@@ -106,8 +92,7 @@ def summarise(
     count = extra + pending
     new = counted(raw, count, right, counts)
     load_entries(arena, start, entries, words, left)
-    lossy = meta[at + 2] & INEXACT != 0 or new > keep
-    return merge_entries(left, entries, right, new, made, lossy, eps, keep), count
+    return shrink(made, joined(left, entries, right, new, made), eps, keep), count
 
 
 @inlined
@@ -137,10 +122,10 @@ def store_summary(meta: Any, arena: Any, made: Any, at: Any, count: Any, most: A
     """
     words = entry_words(made, count)
     needed = words * count
-    wanted = needed + max(needed // 2, SMALL)
+    wanted = needed + max(needed // 2, ROOM)
     old_size, start, _, _, _ = shape_of(meta, at, most)
     size = size_for(wanted, most)
-    if wanted > most and most < needed + max(SMALL, most >> 3):
+    if wanted > most and most < needed + max(ROOM, most >> 3):
         return FULL
     if old_size < size or old_size > size + 1:
         new = take_region(arena, size, most)
@@ -154,9 +139,7 @@ def store_summary(meta: Any, arena: Any, made: Any, at: Any, count: Any, most: A
     store_entries(made, count, words, arena, start)
     meta[at] = start + needed
     meta[at + 1] = start + region_words(size, most)
-    flags = WIDE if words == ENTRY else 0
-    flags |= 0 if is_exact(made, count) else INEXACT
-    meta[at + 2] = size | flags | (count << 8)
+    meta[at + 2] = size | (WIDE if words == ENTRY else 0) | (count << 8)
     return DONE
 
 
@@ -169,13 +152,12 @@ def settle(
     number): DONE; NEEDS_WORK, and how much; NEEDS_ARENA; or FULL: all is in so many entries of
     `made`, which are not stored.
     """
-    _, start, entries, _, pending = shape_of(meta, at, most)
+    size, _, entries, _, pending = shape_of(meta, at, most)
     if entries + pending + extra > len(raw):
         return NEEDS_WORK, entries + pending + extra
-    if entries == 0 and extra + pending <= SMALL:
-        for i in range(pending):
-            raw[extra + i] = arena[start + i]
-        return store_values(meta, arena, raw, at, extra + pending, most), np.int64(0)
+    if entries == 0 and extra == 0 and pending <= SMALL and pending < most:
+        moved = move_values(meta, arena, at, size + 1, most)
+        return (DONE if moved else NEEDS_ARENA), np.int64(0)
     found, count = summarise(
         meta, arena, raw, left, right, made, counts, at, extra, most, eps, keep
     )
@@ -250,24 +232,21 @@ def merge_one(
         for i in range(pending):
             raw[few + i] = arena[first + i]
         return store_values(meta, arena, raw, at, few + pending, most), np.int64(0)
-    inexact = meta[at + 2] & INEXACT != 0
     if pending > 0 or few >= 0:
         entries, count = summarise(
             meta, arena, raw, left, right, made, counts, at, max(few, 0), most, own_eps, keep
         )
         if few >= 0:
             return store_smaller(meta, arena, raw, made, at, entries, count, most, keep)
-        inexact = not is_exact(made, entries)
         for i in range(ENTRY * entries):
             left[i] = made[i]
         get_entries(data, start, end, right)  # again: the array was used
     else:
         load_entries(arena, first, entries, words, left)
     if content == SUMMARY:
-        new = compress(right, new, bound_of(its_eps, total(right, new)))
+        new = shrink(right, new, its_eps, keep)
         own_eps = max(own_eps, its_eps)
-        inexact = True
-    found = merge_entries(left, entries, right, new, made, inexact, own_eps, keep)
+    found = shrink(made, joined(left, entries, right, new, made), own_eps, keep)
     status = store_summary(meta, arena, made, at, found, most)
     if status != NEEDS_ARENA and own_eps > eps:
         epses[at + 3] = own_eps

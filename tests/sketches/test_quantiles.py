@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from terascope.sketches.base import Packed, StateColumn, StateKind, packed_states
+from terascope.sketches.base import Packed, StateColumn, StateKind, Traffic, packed_states
 from terascope.sketches.greenwald_khanna import STRATEGIES, merging_kind, quantile_kind
 from terascope.sketches.kll import quantiles_of
 from terascope.sketches.quantile_columns import Summaries
@@ -145,8 +145,25 @@ def test_a_larger_eps_is_kept_over_merges() -> None:
     state = merged(merging_kind(0.01).high(), coarse)
     assert error(state, values.ravel()) <= 0.1 * values.size
     assert quantiles_of(state).eps == 0.1
-    assert len(quantiles_of(state).values) < 60, "it is compressed by its own eps"
-    assert len(quantiles_of(merged(Summaries(0.01), [state, *coarse])).values) < 60
+    assert len(quantiles_of(state).values) < 160, "it is compressed by its own eps"
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.05])
+def test_summaries_stay_small_over_merges(eps: float) -> None:
+    """In a tree of five levels, and one by one."""
+    random = np.random.default_rng(3)
+    leaves = packed_by(
+        quantile_kind(eps), np.arange(1024).repeat(100), random.normal(size=102_400), 1024, 10_000
+    )
+    states = leaves[:32]
+    while len(states) > 1:
+        states = [merged(Summaries(eps), states[k : k + 2]) for k in range(0, len(states), 2)]
+    column = Summaries(eps)
+    for state in leaves:
+        column.merge(np.zeros(1, np.int64), packed_states([state]))
+    for state in (states[0], one(column.pack(np.zeros(1, np.int64)))):
+        check_entries(quantiles_of(state), eps)
+        assert len(quantiles_of(state).values) <= 4 / eps
 
 
 def test_kll_keeps_its_bound_in_99_of_100_answers() -> None:
@@ -282,11 +299,24 @@ def test_large_counts_have_room() -> None:
     check_entries(quantiles_of(summary), 0.01)
 
 
+def test_the_strategy_suits_the_traffic() -> None:
+    kind = quantile_kind(0.01)
+    assert kind.choose is not None
+    assert kind.strategy == kind.choose(Traffic(1e6, 1e4, 1.1)).strategy == "gk_lite"
+    apart = kind.choose(Traffic(1e6, 10, 1.1, shares_core=False))
+    assert (apart.strategy, apart.why) == (
+        "gk_heavy",
+        "100000 tuples a group are summarised before they are sent",
+    )
+    assert kind.choose(Traffic(1e6, 1e6, 1.1, shares_core=False)).strategy == "gk_lite"
+    assert apart == kind
+    assert apart.choose is None
+    assert quantile_kind(0.01, "kll") != kind
+
+
 def test_kinds_are_values_that_travel() -> None:
-    kinds = [
-        quantile_kind(eps, s, size) for eps in (0.1, 0.2) for s in STRATEGIES for size in (512, 999)
-    ]
-    assert len({str(kind) for kind in kinds}) == len(kinds)
+    kinds = [quantile_kind(eps, strategy) for eps in (0.1, 0.2) for strategy in ("", *STRATEGIES)]
+    assert len({str(kind) for kind in kinds}) == 4, "summaries of any strategy are merged"
     for kind in (*kinds, merging_kind(0.1)):
         travelled = pickle.loads(pickle.dumps(kind))
         assert travelled == kind

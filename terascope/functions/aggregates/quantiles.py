@@ -9,7 +9,7 @@ The methods for the reference interpreter keep all values: its state is exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from terascope.functions.aggregates.folding import PlainAggregate, Runs, items, join
@@ -42,14 +42,8 @@ class ApproxQuantile(PlainAggregate):
     kind = "algebraic"
     sampling = "keep"
     example_parameters = (0.01, "")
-    default_parameters: ClassVar[tuple[Value, ...]] = (0.01, "")
-    """An eps, and a strategy: a name, or nothing when the optimiser decides."""
-    strategies: ClassVar[Mapping[str, str]] = {
-        "gk_lite": "the low level collects values and hands them on",
-        "gk_heavy": "the low level keeps a compressed summary",
-        "gk_medium": "the low level keeps a skip list, compressed a little with every value",
-        "kll": "the low level collects values, the high level has sketches of DataSketches",
-    }
+    default_parameters = (0.01, "")
+    strategies = STRATEGIES
     error_bound: ClassVar[str] = (
         "an answer is wrong by at most eps times the number of values, in ranks; with the strategy"
         " kll in 99 of 100 cases"
@@ -91,8 +85,18 @@ class ApproxQuantile(PlainAggregate):
         """The value of a call: the state itself, NULL when no value is in it."""
         return packed if packed is not None and quantiles_of(packed).count else None
 
+    def within_bound(self, rows: Sequence[tuple[Value, ...]], found: Value, *given: Value) -> bool:
+        """Whether percentiles of a state of these rows are as near as the bound says."""
+        eps, _ = self._checked(given)
+        values = tuple(row[0] for row in rows)
+        whole = self.finish((eps, "", (values,) if values else ()))
+        if whole is None or found is None:
+            return whole is found
+        exact, state = quantiles_of(whole), quantiles_of(found)
+        return state.count == exact.count and (state.distance(exact) or 0.0) <= eps
+
     def _checked(self, given: Sequence[Value]) -> tuple[float, str]:
-        eps, strategy = (*given, *self.default_parameters[len(given) :])
+        eps, strategy = (list(given) + list(self.default_parameters[len(given) :]))[:2]
         number = isinstance(eps, int | float) and not isinstance(eps, bool)
         if not number or not 0 < eps <= 0.5:
             raise ValueMistake(
