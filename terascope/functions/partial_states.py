@@ -26,6 +26,7 @@ from terascope.functions.base import (
 from terascope.functions.slots import SlotKind, state_slot
 from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import StateKind, packed_states
+from terascope.sketches.values import set_kind, set_values
 from terascope.types import Type
 
 
@@ -112,6 +113,40 @@ def state_parts(
     part = AggregatePart((sub,), MergedState(kind))
     finish = state_value(function, result, parameters)
     return Decomposition((part,), Apply(finish, (FIRST,)) if finish is not None else FIRST)
+
+
+def distinct_parts(
+    function: AggregateFunction, type: Type, result: Type, parameters: tuple[Value, ...]
+) -> Decomposition:
+    """The split of a call over the set of different values: a group keeps the set."""
+    kind = set_kind(type)
+    part = AggregatePart(((PartialState(kind, (type,)), (FIRST,)),), MergedState(kind))
+    return Decomposition((part,), Apply(distinct_value(function, result, parameters), (FIRST,)))
+
+
+@lru_cache(maxsize=256)
+def distinct_value(
+    function: AggregateFunction, result: Type, parameters: tuple[Value, ...]
+) -> Scalar:
+    """The function from a packed set to the value of an aggregate over its values."""
+    given = function.state_parameters
+    text = ", ".join(map(repr, parameters))
+
+    def evaluate(packed: bytes | None) -> Value:
+        state = function.zero(*parameters[:given])
+        for value in () if packed is None else set_values(packed):
+            state = function.reduce(state, value)
+        return function.finish(state, *parameters[given:])
+
+    return Scalar(
+        f"{function.name}_of_set[{text}]",
+        lambda _: result,
+        evaluate,
+        strict=False,
+        cost_ns=1000,
+        of_states=True,
+        doc=f"{function.name} over the different values of a set",
+    )
 
 
 @lru_cache(maxsize=256)

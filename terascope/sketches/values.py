@@ -101,6 +101,11 @@ def set_sizes(state: bytes) -> tuple[int, int]:
     return int.from_bytes(state[16:24], "little"), len(values)
 
 
+def set_values(state: bytes) -> list[Held]:
+    """The different values of a packed set."""
+    return value_list(state, SET, SET_NAME, COUNTED)
+
+
 class ValueLists(StateColumn):
     def __init__(self, form: ValueForm) -> None:
         self._form = form

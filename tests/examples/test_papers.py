@@ -12,6 +12,8 @@ from terascope.connectors.registry import Interface
 from terascope.diagnostic import QueryError, Source
 from terascope.optimize.driver import optimize
 from terascope.pipeline import compile_set
+from terascope.plan.plan import Plan
+from terascope.plan.rel import Aggregate, walk
 from terascope.plan.show import show_plan
 from terascope.reference.interpreter import evaluate
 from terascope.syntax.parser import parse
@@ -73,12 +75,22 @@ def test_explains_without_and_with_sources(example: Example, traffic: Path) -> N
                 assert f"{stream.name}:\n" in show_plan(plan)
 
 
+def approximate(plan: Plan) -> list[str]:
+    """The streams with aggregates that DuckDB computes in another way."""
+    return [
+        stream.name
+        for stream in plan
+        for rel in walk(stream.rel)
+        if isinstance(rel, Aggregate) and any(agg.function.error_bound for _, agg in rel.aggs)
+    ]
+
+
 @pytest.mark.parametrize("example", RUNNABLE, ids=title)
 def test_reference_optimised_plan_and_duckdb_agree(
     example: Example, traffic: Path, sources: ConnectorSources
 ) -> None:
     plan = compile_set(example.source, example.bindings(traffic)).plan
-    answers = agreed_answers(plan, sources)
+    answers = agreed_answers(plan, sources, approximate(plan))
     assert answers
     for name, answer in answers.items():
         assert answer.rows, f"{name} gives no row"

@@ -26,7 +26,7 @@ from terascope.functions.base import (
     Trend,
     Value,
 )
-from terascope.functions.partial_states import PartialState, state_parts
+from terascope.functions.partial_states import PartialState, distinct_parts, state_parts
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts, LowDraft, Names
 from terascope.physical.split.host import LowSafety
@@ -109,18 +109,20 @@ def sub_aggregation(
         raise NotSplit((text, f"host {judge.host.name} does not aggregate"))
     calls = [over_scan(call, chosen, judge) for _, call in rel.aggs]
     own = fewest(expr for _, expr in keys)
-    groups = fewest((*own, *(a for call in calls if depends_on_set(call) for a in call.args)))
+    apart = counts_apart(calls, own)
+    sets = [] if apart else [a for call in calls if depends_on_set(call) for a in call.args]
+    groups = fewest((*own, *sets))
     several = finer or rel.sets is not None or set(groups) != set(own)
     types = {f.name: f.type for f in rel.source.fields}
     order = {name for call in calls for name in call.order} - {WSTART, WEND}  # of the group
     known = {name: over_source(Col(name, types[name]), chosen, judge) for name in order}
     places = [tuple(known[name] for name in call.order if name in known) for call in calls]
-    splits = [split_call(call, several, at) for call, at in zip(calls, places, strict=True)]
+    pairs = list(zip(calls, places, strict=True))
+    splits = [split_call(call, several, at, apart=apart) for call, at in pairs]
     if any(isinstance(split, SplitCall) and split.has_states for split in splits):
         # A group with states has one row: sums of FLOATs are states then, too.
-        pairs = zip(calls, places, strict=True)
-        splits = [split_call(call, several, at, one_row=True) for call, at in pairs]
-    reasons = tuple(dict.fromkeys(against(chosen, own, groups, calls, splits, judge)))
+        splits = [split_call(call, several, at, apart=apart, one_row=True) for call, at in pairs]
+    reasons = tuple(dict.fromkeys(against(chosen, groups, calls, splits, judge)))
     if drafts.live and epoch_key(chosen.scan, groups) is None:
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
     made = [split for split in splits if isinstance(split, SplitCall)]
@@ -156,9 +158,16 @@ def over_source(expr: Expr, chosen: Selection, judge: LowSafety) -> Expr:
     return judge.with_value(chosen.over_scan(expr))
 
 
+def counts_apart(calls: Sequence[AggCall], own: Sequence[Expr]) -> bool:
+    """Whether aggregates look at the different values of different things: these cannot all become
+    keys of the groups.
+    """
+    looked_at = (frozenset(fewest(c.args)) - frozenset(own) for c in calls if depends_on_set(c))
+    return len({some for some in looked_at if some}) > 1
+
+
 def against(
     chosen: Selection,
-    own: list[Expr],
     groups: list[Expr],
     calls: list[AggCall],
     splits: list[SplitCall | str],
@@ -170,15 +179,10 @@ def against(
     for expr in groups:
         if (reason := judge.key(expr)) is not None:
             yield show_expr(expr), reason
-    added = frozenset(groups) - frozenset(own)
-    adding = [frozenset(fewest(c.args)) & added if depends_on_set(c) else None for c in calls]
-    apart = len({a for a in adding if a}) > 1
-    for call, split, adds in zip(calls, splits, adding, strict=True):
+    for call, split in zip(calls, splits, strict=True):
         if isinstance(split, str):
             yield show_agg(call), split
             continue
-        if apart and adds:
-            yield show_agg(call), "another aggregate looks at different values of something else"
         for part in (part for sub in split.subs for part in sub.calls):
             if (reason := judge.sub_aggregate(part)) is not None:
                 yield show_agg(call), reason
@@ -259,15 +263,20 @@ def depends_on_set(call: AggCall) -> bool:
 
 
 def split_call(
-    call: AggCall, finer: bool, places: tuple[Expr, ...] = (), one_row: bool = False
+    call: AggCall,
+    finer: bool,
+    places: tuple[Expr, ...] = (),
+    apart: bool = False,
+    one_row: bool = False,
 ) -> SplitCall | str:
     """Return the sub- and the super-aggregate of a call, or the reason why it does not split.
-    `places`: the place of a tuple in the stream, for an order-dependent aggregate. `one_row`: a
-    group must have one row, also where FLOATs are summed.
+    `places`: the place of a tuple in the stream, for an order-dependent aggregate. `apart`: sets of
+    different values are states, not keys. `one_row`: a group must have one row, also where FLOATs
+    are summed.
     """
     function = call.function
     if depends_on_set(call) and not function.user_defined:
-        return SplitCall(call, ())
+        return split_set(call) if apart else SplitCall(call, ())
     types = tuple(a.type for a in call.args)
     made = None if call.distinct or call.parameters else function.split(types, finer)
     if made is None or (one_row and splits_rows(made)):
@@ -278,6 +287,15 @@ def split_call(
 
 def splits_rows(made: Decomposition) -> bool:
     return any(sub.splits_groups for part in made.parts for sub, _ in part.subs)
+
+
+def split_set(call: AggCall) -> SplitCall | str:
+    """The split of a call over the different values of one argument, which a group keeps."""
+    values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
+    if len(call.args) != 1 or len(values) < len(call.parameters):
+        return "another aggregate looks at different values of something else"
+    made = distinct_parts(call.function, call.args[0].type, call.type, values)
+    return SplitCall(call, tuple(sub_call(part, call.args) for part in made.parts), made.finish)
 
 
 def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
