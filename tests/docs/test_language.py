@@ -70,6 +70,7 @@ def test_all_spellings_of_a_join_mean_the_same() -> None:
 
 SCALARS = table_rows(TEXT, "### Scalar functions")[1:]
 AGGREGATES = table_rows(TEXT, "### Aggregates")[1:]
+OF_STATES = table_rows(TEXT, "#### Functions of states")[1:]
 
 
 def names_in(cell: str) -> list[str]:
@@ -78,7 +79,8 @@ def names_in(cell: str) -> list[str]:
 
 
 def test_every_function_is_in_a_table() -> None:
-    told = [n for row in (*SCALARS, *AGGREGATES) for cell in row[:2] for n in names_in(cell)]
+    rows = (*SCALARS, *AGGREGATES, *OF_STATES)
+    told = [n for row in rows for cell in row[:2] for n in names_in(cell)]
     assert sorted(told) == sorted({*FUNCTIONS.names(), *cast_names})
     scalars = {n for row in SCALARS for cell in row[:2] for n in names_in(cell)}
     assert not scalars & {*FUNCTIONS.aggregates}
@@ -87,7 +89,7 @@ def test_every_function_is_in_a_table() -> None:
 def test_synonyms_stand_beside_what_they_mean() -> None:
     for name, *_ in SCALARS:
         assert len(code_spans(name)) == 1, name
-    for row in (*SCALARS, *AGGREGATES):
+    for row in (*SCALARS, *AGGREGATES, *OF_STATES):
         (name,), others = names_in(row[0]), names_in(row[1])
         known = FUNCTIONS.scalar(name) or FUNCTIONS.aggregate(name)
         if FUNCTIONS.extractor(name) is not None:
@@ -109,10 +111,10 @@ def test_scalar_example(row: list[str]) -> None:
     assert shown_row(answer.rows[0], answer.fields)[0] == value
 
 
-@pytest.mark.parametrize("row", AGGREGATES, ids=lambda r: names_in(r[0])[0])
+@pytest.mark.parametrize("row", [*AGGREGATES, *OF_STATES], ids=lambda r: names_in(r[0])[0])
 def test_aggregate_example(row: list[str]) -> None:
     call, value = code_spans(row[-1])
-    assert names_in(row[0])[0] == call.partition("(")[0].lower()
+    assert f"{names_in(row[0])[0]}(" in call.lower()
     query_set = compiled(f"{DIGITS} SELECT {call} AS v FROM digits.D GROUP BY ts/60", bindings())
     ((found,),) = results(query_set)["query1"].rows
     assert shown_value(found) == value
