@@ -31,6 +31,7 @@ from typing import Any, Final, TypeAlias
 import datasketches
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from terascope.sketches.base import Argument, Numbers, Packed, StateColumn, packed_states
@@ -212,7 +213,7 @@ class KllSketches(StateColumn):
         self._take_full()
 
     def merge(self, numbers: Numbers, packed: Packed) -> None:
-        sketches = pa.compute.starts_with(packed, FAMILY).to_numpy(zero_copy_only=False)
+        sketches = pc.starts_with(packed, FAMILY).to_numpy(zero_copy_only=False)
         for place in np.flatnonzero(sketches):
             number, state = int(numbers[place]), read_kll(packed[int(place)].as_py())
             held = self._sketches.get(number)

@@ -3,100 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import math
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from terascope.sketches.base import Packed, StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.base import Traffic, packed_states
 from terascope.sketches.greenwald_khanna import STRATEGIES, merging_kind, quantile_kind
 from terascope.sketches.kll import quantiles_of
 from terascope.sketches.quantile_columns import Summaries
-from terascope.sketches.quantile_reading import Quantiles, read_quantiles
-
-Values = NDArray[Any]
-
-SUMMARIES = ["gk_lite", "gk_heavy", "gk_medium"]
-SMALL = 256
-"""The bytes of a scratchpad that is soon full."""
-
-
-def orders(n: int) -> dict[str, Values]:
-    """Values in orders that are hard on a summary."""
-    random = np.random.default_rng(7)
-    up = np.arange(n)
-    zigzag = np.empty(n, np.int64)
-    zigzag[0::2], zigzag[1::2] = up[: (n + 1) // 2], up[::-1][: n // 2]
-    return {
-        "sorted": up,
-        "reversed": up[::-1].copy(),
-        "zigzag": zigzag,
-        "from the middle": np.argsort(np.abs(up - n // 2), kind="stable"),
-        "equal": np.full(n, 5),
-        "two values": (up % 3 == 0).astype(np.int64),
-        "random": random.permutation(n),
-        "packet lengths": random.choice([40, 52, 576, 1420, 1500], n) + random.integers(0, 3, n),
-        "skewed": (random.pareto(0.7, n) * 10).astype(np.int64),
-        "wide": random.integers(-(2**63), 2**63 - 1, n),
-        "floats": random.normal(size=n),
-        "few floats": np.where(random.random(n) < 0.3, np.nan, np.round(random.normal(size=n), 1)),
-    }
-
-
-def error(state: bytes, values: Values, percents: tuple[float, ...] = (0, 1, 50, 99, 100)) -> int:
-    """By how many ranks the worst of some answers is wrong. NaN is the largest."""
-    held = quantiles_of(state)
-    ordered = np.sort(values)
-    assert held.count == len(values)
-    worst = 0
-    for percent in (*percents, *range(3, 100, 7)):
-        rank = max(1, math.ceil(percent / 100 * len(values)))
-        found = np.array([held.percentile(percent)]).astype(values.dtype)
-        first, last = (int(np.searchsorted(ordered, found, side)[0]) for side in ("left", "right"))
-        assert first < last, f"{found} is none of the values"
-        worst = max(worst, first + 1 - rank, rank - last)
-    return worst
-
-
-def packed_by(
-    kind: StateKind, numbers: Values, values: Values, states: int, batch: int = 700
-) -> list[bytes]:
-    """States of the low level, as they leave it, merged by the high level."""
-    low, high = kind.low(), kind.high()
-    for start in range(0, len(values), batch):
-        low.iterate(numbers[start : start + batch], [values[start : start + batch]])
-        leaving = low.flushed()
-        if leaving is not None:
-            high.merge(*leaving)
-    every = np.arange(states)
-    high.merge(every, low.pack(every))
-    assert high.flushed() is None
-    return [bytes(state) for state in high.pack(every).to_pylist()]
-
-
-def merged(column: StateColumn, states: list[bytes]) -> bytes:
-    """All states in one."""
-    column.merge(np.zeros(len(states), np.int64), packed_states(states))
-    return one(column.pack(np.zeros(1, np.int64)))
-
-
-def one(packed: Packed) -> bytes:
-    (state,) = packed.to_pylist()
-    return bytes(state)
-
-
-def check_entries(held: Quantiles, eps: float) -> None:
-    """The invariant of a summary; its ends are exact."""
-    before = np.concatenate([[0], held.upto[:-1]])
-    hidden = held.below - before
-    assert (hidden + held.unsure + 1 <= max(1, math.floor(2 * eps * held.count))).all()
-    assert hidden[0] == held.unsure[0] == held.unsure[-1] == 0
-    assert (held.upto > held.below).all()
-    assert (held.values[1:] > held.values[:-1])[:-1].all()
-
+from tests.sketches.some_quantiles import (
+    SMALL,
+    SUMMARIES,
+    check_entries,
+    error,
+    merged,
+    one,
+    orders,
+    packed_by,
+    packed_values,
+)
 
 # ---- the bound -----------------------------------------------------------------------------------
 
@@ -280,10 +206,6 @@ def test_what_left_the_low_level_is_all_there_is() -> None:
         assert error(state, np.tile(values, 3)) <= 0.01 * 6000
 
 
-def packed_values(values: Values) -> bytes:
-    return packed_by(quantile_kind(0.01), np.zeros(len(values), np.int64), values, 1)[0]
-
-
 def test_large_counts_have_room() -> None:
     """Counts beyond 21 bits take wider entries."""
     state = packed_values(np.arange(50) % 5)
@@ -323,103 +245,3 @@ def test_kinds_are_values_that_travel() -> None:
         assert merged(travelled.high(), [packed_values(np.arange(3))])
     with pytest.raises(ValueError, match="at least 256 bytes, not 100"):
         quantile_kind(0.1, "gk_lite", 100).low()
-
-
-# ---- FLOATs, damage ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_floats_have_their_order(strategy: str) -> None:
-    values = np.array([-0.0, math.nan, -math.inf, 0.0, 1e-320, -5.5, math.inf, -math.nan, 2.0])
-    (state,) = packed_by(quantile_kind(0.01, strategy), np.zeros(9, np.int64), values, 1)
-    held = quantiles_of(state)
-    found = [held.percentile(100 * (rank - 0.5) / 9) for rank in range(1, 10)]
-    assert repr(found) == "[-inf, -5.5, 0.0, 0.0, 1e-320, 2.0, inf, nan, nan]"
-    np.testing.assert_array_equal(held.ranks(np.array([-6.0, 0.0, math.nan])), [1, 4, 9])
-
-
-def test_kll_counts_nans_beside_the_sketch() -> None:
-    values = np.append(np.random.default_rng(1).normal(size=400), [math.nan] * 100)
-    (state,) = packed_by(quantile_kind(0.05, "kll"), np.zeros(500, np.int64), values, 1)
-    assert state[:2] == b"TK"
-    assert quantiles_of(state).count == 500
-    assert math.isnan(quantiles_of(state).percentile(81) or 0)
-    assert quantiles_of(state).percentile(79) < 10  # type: ignore[operator]
-
-
-def test_integers_and_floats_are_not_merged() -> None:
-    whole, real = packed_values(np.arange(3)), packed_values(np.arange(3) / 2)
-    with pytest.raises(ValueError, match="FLOATs and a state of integers"):
-        merged(Summaries(0.01), [whole, real])
-    column = Summaries(0.01)
-    column.iterate(np.zeros(1, np.int64), [np.array([1])])
-    with pytest.raises(ValueError, match="FLOATs and a state of integers"):
-        column.iterate(np.zeros(1, np.int64), [np.array([1.5])])
-
-
-def test_a_summary_and_a_sketch_are_not_merged() -> None:
-    values = np.random.default_rng(1).normal(size=2000)
-    zeros = np.zeros(2000, np.int64)
-    (sketch,) = packed_by(quantile_kind(0.05, "kll"), zeros, values, 1)
-    (summary,) = packed_by(quantile_kind(0.05), zeros, values, 1)
-    with pytest.raises(ValueError, match="cannot become a KLL sketch"):
-        merged(merging_kind(0.05).high(), [sketch, summary])
-    exact = packed_values(values[:30])
-    assert quantiles_of(merged(merging_kind(0.05).high(), [exact, sketch, exact])).count == 2060
-
-
-def damaged(state: bytes, seed: int) -> list[bytes]:
-    """The state cut short, and with bytes changed."""
-    random = np.random.default_rng(seed)
-    cut = [state[:k] for k in {*range(min(len(state), 40)), len(state) - 1}]
-    changed = []
-    for place in {*range(min(len(state), 60)), *random.integers(0, len(state), 60).tolist()}:
-        made = bytearray(state)
-        made[place] ^= int(random.integers(1, 256))
-        changed.append(bytes(made))
-    return [*cut, *changed, state + b"\0", b"", b"T", b"TQ\2" + state[3:], b"TX" + state[2:]]
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_damaged_bytes_are_refused_or_read(strategy: str) -> None:
-    """Never a crash: what is no state is a ValueError, and what is read can be merged."""
-    random = np.random.default_rng(4)
-    for values in (random.normal(size=1000), np.arange(5), random.integers(0, 9, 900)):
-        kind = quantile_kind(0.05, strategy)
-        (state,) = packed_by(kind, np.zeros(len(values), np.int64), values, 1)
-        raw = one(_filled(kind.low(), values[:5]).pack(np.zeros(1, np.int64)))
-        for bad in (*damaged(state, 1), *damaged(raw, 2)):
-            try:
-                quantiles_of(bad).percentile(50)
-            except ValueError:
-                with pytest.raises(ValueError, match="damaged"):
-                    merged(kind.high(), [bad])
-            else:
-                assert merged(merging_kind(0.05).high(), [bad])
-    for bad in (state[:-1], b"", b"T"):
-        with pytest.raises(ValueError, match="damaged"):
-            quantiles_of(bad)
-
-
-def _filled(column: StateColumn, values: Values) -> StateColumn:
-    column.iterate(np.zeros(len(values), np.int64), [values])
-    return column
-
-
-def test_ranks_and_distance() -> None:
-    held = read_quantiles(packed_values(np.array([1, 2, 2, 5])))
-    np.testing.assert_array_equal(held.ranks(np.array([0, 1, 2, 3, 5, 9])), [0, 1, 3, 3, 4, 4])
-    assert held.distance(held) == 0
-    assert held.distance(read_quantiles(packed_values(np.array([7])))) == 1
-    assert held.distance(read_quantiles(packed_values(np.array([2, 2, 2, 2])))) == 0.25
-    random = np.random.default_rng(9)
-    left, right = random.normal(size=4000), random.normal(0.5, size=4000)
-    places = np.concatenate([left, right])
-    exact = np.abs(
-        np.searchsorted(np.sort(left), places, "right")
-        - np.searchsorted(np.sort(right), places, "right")
-    ).max()
-    found = read_quantiles(packed_values(left)).distance(read_quantiles(packed_values(right)))
-    assert found == pytest.approx(exact / 4000, abs=0.02)
-    ranks = read_quantiles(packed_values(left)).ranks(places)
-    assert np.abs(ranks - np.searchsorted(np.sort(left), places, "right")).max() <= 0.01 * 4000
