@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
+from terascope.functions.base import ValueMistake
 from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
 from terascope.sketches.base import (
     Argument,
@@ -123,3 +124,60 @@ def folded(
     for i in order:
         states[numbers[i]] = aggregate.reduce(states[numbers[i]], *rows[i][:arity])
     return states
+
+
+# ---- values of whole columns ---------------------------------------------------------------------
+
+
+def same_column(
+    states: Sequence[bytes],
+    one: Callable[[bytes | None], Any],
+    whole: Callable[[pa.Array], pa.Array | None],
+) -> None:
+    """The values of a column of states are those of the states one by one: with NULLs, without, of
+    a slice, and of no states.
+    """
+    held = [part for state in states for part in (state, None)]
+    large, small = pa.array(held, pa.large_binary()), pa.array(states, pa.binary())
+    columns = (large, small, large[3:], large[2:2], pa.array([None], pa.binary()), small[:0])
+    for packed in columns:
+        found = whole(packed)
+        assert found is not None
+        wanted = [one(state) for state in packed.to_pylist()]
+        assert len(found) == len(wanted)
+        for left, right in zip(found.to_pylist(), wanted, strict=True):
+            assert repr(left) == repr(right)  # tells -0.0 from 0.0, and NaN equals NaN
+
+
+def damaged(state: bytes, rng: np.random.Generator, count: int) -> list[bytes]:
+    """The state cut short, with more bytes, and with some other byte in the first ones."""
+    made = [state[:cut] for cut in range(0, len(state), max(1, len(state) // 12))]
+    made += [state + b"\0", state + b"\1" * 8]
+    for _ in range(count):
+        place = int(rng.integers(0, min(len(state), 40)))
+        made.append(state[:place] + rng.bytes(1) + state[place + 1 :])
+    return made
+
+
+def outcome(compute: Callable[[], Any]) -> str:
+    """The value of a call, or the error that it raises, as text."""
+    try:
+        return repr(compute())
+    except (ValueError, ValueMistake) as mistake:
+        return f"{type(mistake).__name__}: {mistake}"
+
+
+def same_outcome(
+    state: bytes,
+    wrong: bytes,
+    one: Callable[[bytes | None], Any],
+    whole: Callable[[pa.Array], pa.Array | None],
+) -> None:
+    """A damaged state behind another has the value, or raises the error, that it does alone."""
+
+    def last() -> Any:
+        found = whole(pa.array([state, wrong], pa.binary()))
+        assert found is not None
+        return found[1].as_py()
+
+    assert outcome(last) == outcome(lambda: one(wrong))

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final, TypeAlias
 
+import pyarrow as pa
+
 from terascope.functions.aggregates.folding import PlainAggregate, Runs, items, join
 from terascope.functions.base import Value, ValueMistake
 from terascope.functions.signatures import Want
@@ -24,6 +26,7 @@ from terascope.sketches.greenwald_khanna import (
     quantile_kind,
 )
 from terascope.sketches.kll import quantiles_of
+from terascope.sketches.quantile_answers import states_with_values
 from terascope.types import Type
 
 Collected: TypeAlias = tuple[float, str, Runs]
@@ -94,6 +97,9 @@ class ApproxQuantile(PlainAggregate):
             return whole is found
         exact, state = quantiles_of(whole), quantiles_of(found)
         return state.count == exact.count and (state.distance(exact) or 0.0) <= eps
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return states_with_values(packed)
 
     def _checked(self, given: Sequence[Value]) -> tuple[float, str]:
         eps, strategy = (list(given) + list(self.default_parameters[len(given) :]))[:2]

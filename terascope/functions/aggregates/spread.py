@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final, TypeAlias
 
+import pyarrow as pa
+
 from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import Value
 from terascope.functions.exact_floats import UNIT_EXPONENT, exact, ratio
@@ -18,6 +20,7 @@ from terascope.functions.signatures import NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.sketches.base import StateKind
 from terascope.sketches.float_moments import FLOAT_MOMENTS, moments_of
+from terascope.sketches.moment_answers import spread_column
 from terascope.sketches.moments import INTEGER_MOMENTS
 from terascope.types import Type
 
@@ -71,6 +74,9 @@ class Spread(PlainAggregate):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return None if packed is None else self.finish(moments_of(packed))
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return spread_column(packed, self.sample, self.root, self.finish_state)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         return None if call.distinct else call.moments(self.finish)

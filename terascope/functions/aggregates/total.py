@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, TypeAlias
 
+import pyarrow as pa
+
 from terascope.functions.aggregates.float_sums import float_sum_part
 from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import (
@@ -30,6 +32,7 @@ from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import compare, whole
 from terascope.sketches.base import StateKind
 from terascope.sketches.float_moments import FLOAT_SUM, POSITIVE_SUM, moments_of
+from terascope.sketches.moment_answers import sum_column
 from terascope.types import INT_MAX, INT_MIN, Type
 
 Number = int | float
@@ -165,6 +168,9 @@ class Sum(PlainAggregate):
         found = float_total(packed)
         return None if found is None else found[0]
 
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return sum_column(packed, False, self.finish_state)
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         """Spark's SUM of integers fails as soon as a partial sum overflows, and so depends on the
         order of tuples. Of sums in halves, only the whole decides.
@@ -282,6 +288,9 @@ class Average(PlainAggregate):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         found = float_total(packed)
         return None if found is None else found[0] / found[1]
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return sum_column(packed, True, self.finish_state)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         F, value = call.F, call.value

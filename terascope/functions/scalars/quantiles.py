@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.functions.base import Extractor, Value, ValueMistake
 from terascope.functions.signatures import NUMBER, Want, builtin
 from terascope.sketches.kll import quantiles_of, sketch_bytes
+from terascope.sketches.quantile_answers import percentile_column
 from terascope.sketches.quantile_reading import Quantiles
 from terascope.types import Type
 
@@ -40,6 +42,19 @@ def _check_percent(constants: Sequence[Value]) -> None:
         _percent(constants[1])
 
 
+def _percentile_column(states: pa.Array, percents: pa.Array) -> pa.Array | None:
+    """The same percentile of a column of states; None when the percentages differ."""
+    if not len(percents) or percents.null_count:
+        return None
+    wanted = percents.to_numpy(zero_copy_only=False)
+    if not 0 <= wanted[0] <= 100 or (wanted != wanted[0]).any():
+        return None
+    try:
+        return percentile_column(states, float(wanted[0]))
+    except ValueError as mistake:
+        raise ValueMistake(f"percentile_of: {mistake}") from mistake
+
+
 @builtin(
     STATE,
     NUMBER,
@@ -47,6 +62,7 @@ def _check_percent(constants: Sequence[Value]) -> None:
     check_constants=_check_percent,
     cost_ns=20_000,
     of_states=True,
+    columns=_percentile_column,
 )
 def percentile_of(state: bytes, percent: int | float) -> float | None:
     """percentile_of(state, p): about the smallest value with p percent of all at or below it."""
