@@ -36,6 +36,15 @@ EXPERIMENTS: dict[str, str] = {
     "soak": "bench.streams.soak",
     "shapes": "bench.shapes",
     "float-sums": "bench.float_sums",
+    "fig2-3-traffic": "bench.holistic.traffic",
+    "table3-quantiles": "bench.holistic.quantile_table",
+    "fig4-quantiles": "bench.holistic.quantile_scratchpads",
+    "fig5-6-sketches": "bench.holistic.sketch_pairs",
+    "fig7-real": "bench.holistic.sketch_real",
+    "fig8-groups": "bench.holistic.sketch_groups",
+    "fig9-10-adaptive": "bench.holistic.sketch_thresholds",
+    "fig11-accuracy": "bench.holistic.sketch_accuracy",
+    "udaf-peers": "bench.holistic.udaf_peers",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 
