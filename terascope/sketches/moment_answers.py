@@ -163,17 +163,17 @@ def long_variance(data: Any, at: Any, variant: Any, count: Any, divisor: Any, ro
     exponent = 0
     if variant == NARROW:
         read_signed(data, at + 8, 2, total)
-        many, more = 2, 2
+        many, more = np.int64(2), np.int64(2)
         squares[0], squares[1] = word_at(data, at + 16, 4), word_at(data, at + 20, 4)
     elif variant == WIDE:
         read_signed(data, at + 16, 4, total)
-        many, more = 4, 6
+        many, more = np.int64(4), np.int64(6)
         for k in range(6):
             squares[k] = word_at(data, at + 32 + 4 * k, 4)
     else:
         first, many = np.int64(word_at(data, at + 24, 2)), np.int64(word_at(data, at + 26, 2))
         second, more = np.int64(word_at(data, at + 28, 2)), np.int64(word_at(data, at + 30, 2))
-        many, more = many + 1 if many else 0, more + 1 if more else 0
+        many, more = many + (many > 0), more + (more > 0)
         read_signed(data, at + FIXED, many, total)
         if read_signed(data, at + FIXED + 4 * many, more, squares):
             return math.nan

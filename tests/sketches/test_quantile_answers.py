@@ -15,8 +15,8 @@ from terascope.functions.registry import Functions
 from terascope.sketches.greenwald_khanna import STRATEGIES, exact_state, quantile_kind
 from terascope.sketches.quantile_answers import percentile_column
 from terascope.sketches.selection import selected
+from tests.sketches.some_quantiles import orders, packed_by
 from tests.sketches.state_laws import damaged, same_column, same_outcome
-from tests.sketches.test_quantiles import orders, packed_by
 
 PERCENTILE_OF = Functions.builtin().scalar("percentile_of")
 SIZES = np.array([0, 1, 1, 2, 3, 7, 30, 300, 3000, 9000])
