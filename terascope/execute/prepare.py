@@ -82,16 +82,17 @@ def node_kernels(tree: AggregateTrees, place: int, is_inner: bool) -> Iterator[K
     if not is_inner:
         # What leaves any table of a task meets in one table. Which epochs a task has for itself is
         # known only when there are tasks: any may need a merge.
-        yield from ((combine_kernel, (node.group_shape, wide)) for wide in (False, True))
+        shape = node.group_shape.for_kernels
+        yield from ((combine_kernel, (shape, wide)) for wide in (False, True))
 
 
 def table_kernels(query: LowAggregate, masked: bool) -> Iterator[Kernel]:
     """The kernels that a query's table needs for its kind and for the tuples it takes. `masked`: a
     slot takes only some of the tuples.
     """
-    shape = query.shape
+    shape = query.shape.for_kernels
     if query.table.kind != "open":
-        bounded = replace(query.group_shape, with_epoch=True)
+        bounded = replace(query.group_shape.for_kernels, with_epoch=True)
         yield bounded_kernels, (bounded, query.table.kind)
         return
     in_epochs = query.epoch is not None and not query.epoch_in_key

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from terascope.sketches.base import StateKind
+from terascope.sketches.base import StateColumn, StateKind
 
 
 @dataclass(frozen=True)
@@ -125,3 +125,7 @@ tuples, the next free number. Each tuple gets the number of its group."""
 def state_slot(kind: StateKind) -> SlotKind:
     """The slot of a state that does not fit a word."""
     return SlotKind(f"state[{kind.name}]", NUMBERED, state=kind)
+
+
+ANY_STATE: Final = state_slot(StateKind("any", StateColumn, StateColumn))
+"""Stands for all states where only the kernels of tables matter, which are the same for all."""

@@ -16,12 +16,12 @@ memory as FLOATs, `base` the first word of the group, and `seen` its state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from terascope.functions.slots import RANGE, SUM_INT, SlotKind
+from terascope.functions.slots import ANY_STATE, RANGE, SUM_INT, SlotKind
 from terascope.kernels.codegen.generated_modules import indent
 from terascope.kernels.columns.arrays import Codes, Masks, Rows, Values
 from terascope.machine_code import column, output
@@ -74,6 +74,12 @@ class Shape:
     def states(self) -> tuple[int, ...]:
         """The slots whose word is the number of a state."""
         return tuple(j for j, kind in enumerate(self.slots) if kind.state is not None)
+
+    @property
+    def for_kernels(self) -> Shape:
+        """The same for kernels, and without anything of a user's that does not travel."""
+        kinds = tuple(kind if kind.state is None else ANY_STATE for kind in self.slots)
+        return self if not self.states else replace(self, slots=kinds)
 
     @property
     def with_high_words(self) -> Shape:
