@@ -102,6 +102,7 @@ class StreamSet(RandomSet):
         keys = self.rng.sample(["a", "s", "ip"], self.rng.randrange(3))
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         pool = ["count(*)", "sum(b)", "min(b)", "max(f)", "sum(f)", "avg(b)", "xor_aggr(a)"]
+        pool += ["median(b)", "stddev(b)", "variance(f)", "count_dups(a)", "heavy_hitters(a, 2)"]
         for _ in range(self.rng.randrange(1, 4)):
             length, slide = self.rng.randrange(1, 60), self.rng.choice([1, 1, 2, 3, 5, 9])
             found = [f"{agg} AS v{i}" for i, agg in enumerate(self.rng.sample(pool, 2))]
