@@ -143,20 +143,7 @@ class Hitters:
 
     def value(self, key: int) -> IdValue:
         """The identifier of a key."""
-        kind = self.ids.kind
-        if key < NAMED:
-            if kind is IdKind.ADDRESS:
-                return b"\4" + key.to_bytes(4, "big")
-            return bool(key) if kind is IdKind.BOOL else key
-        number = key - NAMED
-        name = self.ids.content[self.ids.ends[number] : self.ids.ends[number + 1]].tobytes()
-        if kind is IdKind.ADDRESS:
-            return name
-        if kind is IdKind.TEXT:
-            return name.decode("utf-8", "replace")
-        if len(name) != 8:
-            raise ValueError(FAULTS[1])
-        return struct.unpack("<d" if kind is IdKind.FLOAT else "<q", name)[0]
+        return identifier_of(self.ids, key)
 
     def frequent_bytes(self) -> bytes:
         """The sketch of Apache DataSketches that a state over integers stands for.
@@ -339,6 +326,24 @@ def exact_state(weights: Iterable[tuple[IdValue, int]]) -> bytes:
     (packed,) = pack_pairs(np.array([0, len(pairs)], np.int64), keys, sums, ids)
     state: bytes = packed.as_py()
     return state
+
+
+def identifier_of(ids: HitterIds, key: int) -> IdValue:
+    """The identifier of a key."""
+    kind = ids.kind
+    if key < NAMED:
+        if kind is IdKind.ADDRESS:
+            return b"\4" + key.to_bytes(4, "big")
+        return bool(key) if kind is IdKind.BOOL else key
+    number = key - NAMED
+    name = ids.content[ids.ends[number] : ids.ends[number + 1]].tobytes()
+    if kind is IdKind.ADDRESS:
+        return name
+    if kind is IdKind.TEXT:
+        return name.decode("utf-8", "replace")
+    if len(name) != 8:
+        raise ValueError(FAULTS[1])
+    return struct.unpack("<d" if kind is IdKind.FLOAT else "<q", name)[0]
 
 
 def rank(value: IdValue) -> IdValue:

@@ -96,6 +96,14 @@ def contents_of(packed: Packed) -> Contents:
     )
 
 
+def variants_of(packed: Packed) -> NDArray[np.int64]:
+    """The variant of each state; ValueError when some bytes are too short for one."""
+    starts, words = aligned(packed)
+    if np.any(np.diff(starts) < LIST_HEAD):
+        raise ValueError(FAULTS[0])
+    return (words[starts[:-1]] >> np.uint64(24) & np.uint64(15)).astype(np.int64)
+
+
 def aligned(packed: Packed) -> tuple[NDArray[np.int64], Words]:
     """The states as words: the first word of each, and all words."""
     starts, held = bytes_of(packed)

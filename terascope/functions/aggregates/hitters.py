@@ -18,9 +18,11 @@ from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import Value, ValueMistake
+from terascope.functions.hitter_columns import listed_column
 from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
 from terascope.functions.signatures import ANYTHING, INTEGER
 from terascope.functions.values import distinct_key
@@ -176,6 +178,8 @@ class HeavyHitters(HittersState):
     returns = Type.STRING
     finish_parameters = 1
     example_parameters = ("", 5)
+    with_other: ClassVar[bool] = False
+    """The last entry is the weight of all others."""
     doc = (
         "heavy_hitters(id [, weight], k): the k identifiers with the largest sums of weights, as a"
         " JSON list of id, estimate and error"
@@ -186,10 +190,17 @@ class HeavyHitters(HittersState):
         held = None if packed is None else read_state(self.name, packed)
         return as_json(listed(held.hits()[:k])) if held is not None and held.total else None
 
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        k = count_of(self.name, parameters[-1])
+        return listed_column(
+            self.name, packed, k, self.with_other, lambda one: self.finish_state(one, *parameters)
+        )
+
 
 class TopK(HeavyHitters):
     name = "top_k"
     usual_strategy = "frequent_items"
+    with_other = True
     doc = (
         "top_k(id [, weight], k): as heavy_hitters, exact for groups of up to 384 identifiers, and"
         " with the weight of all others as the last entry"
