@@ -23,7 +23,7 @@ from terascope.sketches.hitter_answers import Hit, Hitters
 
 RANKS: Final = ("correct", "off by one", "off by more", "missed")
 TOP: Final = 5
-CHECKED_GROUPS: Final = 300
+CHECKED_GROUPS: Final = 100
 
 Weights: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Identifiers and the weight of each, the heaviest first."""
