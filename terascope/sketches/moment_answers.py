@@ -160,10 +160,11 @@ def long_variance(data: Any, at: Any, variant: Any, count: Any, divisor: Any, ro
     total, squares, left, right = room[0], room[1], room[2], room[3]
     first: Any = 0
     second: Any = 0
+    many: Any = 2
+    more: Any = 2
     exponent = 0
     if variant == NARROW:
         read_signed(data, at + 8, 2, total)
-        many, more = np.int64(2), np.int64(2)
         squares[0], squares[1] = word_at(data, at + 16, 4), word_at(data, at + 20, 4)
     elif variant == WIDE:
         read_signed(data, at + 16, 4, total)

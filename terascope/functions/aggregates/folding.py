@@ -18,12 +18,15 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
+import pyarrow as pa
+
 from terascope.functions.base import FIRST, AggregateFunction, Decomposition, State, Value, single
 from terascope.functions.signatures import ANYTHING, CONDITION, Want, expect, known
 from terascope.functions.slots import SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import larger, smaller
 from terascope.sketches.base import StateKind
+from terascope.sketches.extreme_answers import extreme_column
 from terascope.sketches.extremes import extreme_value, max_kind, min_kind
 from terascope.sketches.value_forms import form_of
 from terascope.types import INT_MAX, INT_MIN, Type
@@ -176,6 +179,9 @@ class Minimum(Folding):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return None if packed is None else extreme_value(packed)
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return extreme_column(packed)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """Adding 0.0 hides which of -0.0 and 0.0, which are equal, Spark saw first."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.base import AggregateFunction, Value, ValueMistake
@@ -19,6 +20,7 @@ from terascope.functions.signatures import NUMBER, TEXT, Want
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import as_text, compare, order_key
 from terascope.sketches.base import StateKind
+from terascope.sketches.extreme_answers import extreme_column
 from terascope.sketches.extremes import extreme_value, first_kind, last_kind
 from terascope.sketches.values import list_kind, numbers_of, ordered_kind, ordered_rows
 from terascope.types import Type
@@ -44,6 +46,9 @@ class First(PlainAggregate):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return None if packed is None else extreme_value(packed)
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return extreme_column(packed)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.min_by(call.value, self._place(call)),))
