@@ -1,7 +1,6 @@
 """The example files, and how their first lines say they are run.
 
 -- run: --source eth0=pcap:trace.pcap --set both=a,b
--- waits: why the file cannot run yet
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ class Example:
     def source(self) -> Source:
         return Source(self.path.read_text(encoding="utf-8"), str(self.path))
 
-    @property
-    def waits(self) -> str | None:
-        """Why it cannot run yet."""
-        return self.header("waits")
-
     def header(self, key: str) -> str | None:
         found = re.search(rf"^-- {key}: (.*)$", self.source.text, re.MULTILINE)
         return found[1] if found else None
@@ -49,7 +43,6 @@ class Example:
 
 
 EXAMPLES = tuple(Example(path) for path in sorted(PAPERS.glob("*.gsql")))
-RUNNABLE = tuple(example for example in EXAMPLES if example.waits is None)
 
 
 def title(example: Example) -> str:

@@ -12,7 +12,7 @@ from terascope.pipeline import Compiled, compile_set
 from terascope.plan.rel import Aggregate, Project
 from terascope.reference.interpreter import evaluate
 from tests.agreement import assert_same_answers, delivered
-from tests.examples.papers import EXAMPLES, RUNNABLE, Example, title
+from tests.examples.papers import EXAMPLES, Example, title
 from tests.reference.connector_sources import ConnectorSources
 
 
@@ -25,7 +25,7 @@ def split_of(name: str, traffic: Path) -> SplitPlan:
     return split_plan(compiled(example, traffic).optimized)
 
 
-@pytest.mark.parametrize("example", RUNNABLE, ids=title)
+@pytest.mark.parametrize("example", EXAMPLES, ids=title)
 def test_splits_give_the_same_rows(example: Example, traffic: Path) -> None:
     found = compiled(example, traffic)
     sources = ConnectorSources(found.bindings.interfaces)

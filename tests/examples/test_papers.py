@@ -27,7 +27,7 @@ from tests.agreement import (
     of_set,
     spark_answers,
 )
-from tests.examples.papers import EXAMPLES, PAPERS, RUNNABLE, Example, title
+from tests.examples.papers import EXAMPLES, PAPERS, Example, title
 from tests.reference.connector_sources import ConnectorSources
 from tests.settings import SOAK
 
@@ -65,7 +65,7 @@ def test_says_where_it_is_printed_and_what_is_changed(example: Example) -> None:
     assert re.search(r"^-- Ours:", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("example", RUNNABLE, ids=title)
+@pytest.mark.parametrize("example", EXAMPLES, ids=title)
 def test_explains_without_and_with_sources(example: Example, traffic: Path) -> None:
     for bindings in (None, example.bindings(traffic)):
         compiled = compile_set(example.source, bindings)
@@ -85,7 +85,7 @@ def approximate(plan: Plan) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("example", RUNNABLE, ids=title)
+@pytest.mark.parametrize("example", EXAMPLES, ids=title)
 def test_reference_optimised_plan_and_duckdb_agree(
     example: Example, traffic: Path, sources: ConnectorSources
 ) -> None:
@@ -101,26 +101,13 @@ def test_reference_optimised_plan_and_duckdb_agree(
 @pytest.mark.spark
 def test_spark_agrees(traffic: Path, sources: ConnectorSources, spark: SparkSession) -> None:
     """Examples in one job: no two of them see different packets."""
-    some = RUNNABLE if SOAK else RUNNABLE[::3]
+    some = EXAMPLES if SOAK else EXAMPLES[::3]
     plans = {title(e): compile_set(e.source, e.bindings(traffic)).plan for e in some}
     plan = optimize(combined(plans))
     size = in_thirds(sources.interfaces.values())
     found = spark_answers(plan, sources.interfaces, spark, 3, size)
     for name, each in plans.items():
         assert_same_answers(delivered(each, evaluate(each, sources)), of_set(name, found))
-
-
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.waits], ids=title)
-def test_what_waits_is_refused_with_its_reason(example: Example) -> None:
-    with pytest.raises(QueryError) as refused:
-        compile_set(example.source)
-    assert set(refused.value.codes) == {"not-executable"}
-
-
-def test_the_readme_names_what_waits() -> None:
-    text = (PAPERS.parent / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\| `(\S+\.gsql)`", text, re.MULTILINE))
-    assert named == {example.path.name for example in EXAMPLES if example.waits}
 
 
 def printed_elsewhere() -> list[tuple[str, str, str]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +14,7 @@ from terascope.functions.base import ValueMistake
 from terascope.functions.vector_dictionary import vector_of
 from terascope.types import Type
 
-VALUES = {
+VALUES: dict[Type, Callable[[int], Any]] = {
     Type.INT: lambda n: int(n) - 5 if n % 3 else int(n) << 40,
     Type.UINT: lambda n: int(n),
     Type.IP: lambda n: b"\4\n\0\0" + bytes([n]) if n % 4 else b"\6" + bytes([n] * 16),
