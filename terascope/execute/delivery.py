@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import TracebackType
 from typing import Final
 
 import pyarrow as pa
@@ -181,6 +182,17 @@ class Delivery:
         parts = sum(len(target.direct) for target in self._targets.values())
         share = self._sink.memory_bytes // 8 // max(1, parts)
         return max(LEAST_GROUP_BYTES, min(GROUP_BYTES, share))
+
+    def __enter__(self) -> Delivery:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        """After a failure no file is left open, or behind."""
+        if kind is not None:
+            for writer in self._writers.values():
+                writer.discard()
 
     def close(self) -> Iterator[Outgoing]:
         """Deliver the remaining rows; all files are complete then."""

@@ -304,18 +304,19 @@ class Merging:
         meter = Meter()
         delivery = Delivery(self.targets, self.sink, 0, self.joins, meter=meter)
         mergers: dict[int, Merger] = {}
-        for number, payload in packed:
-            if number not in mergers:
-                mergers[number] = self.merger(number)
-            with meter.timing(f"merge {self.targets[number].name}"):
-                mergers[number].add(payload)
-        for number in sorted(mergers):
-            name, merger = f"merge {self.targets[number].name}", mergers.pop(number)
-            meter.add(name, spilled_bytes=merger.spilled_bytes)
-            with overflow_of(self.targets[number].user):
-                for groups in meter.over(name, merger.results()):
-                    yield from self.delivered(number, groups, delivery, meter)
-        yield from delivery.close()
+        with delivery:
+            for number, payload in packed:
+                if number not in mergers:
+                    mergers[number] = self.merger(number)
+                with meter.timing(f"merge {self.targets[number].name}"):
+                    mergers[number].add(payload)
+            for number in sorted(mergers):
+                name, merger = f"merge {self.targets[number].name}", mergers.pop(number)
+                meter.add(name, spilled_bytes=merger.spilled_bytes)
+                with overflow_of(self.targets[number].user):
+                    for groups in meter.over(name, merger.results()):
+                        yield from self.delivered(number, groups, delivery, meter)
+            yield from delivery.close()
         yield Outgoing(-1, 0, "counters", None, json.dumps(meter.report()))
 
     def delivered(

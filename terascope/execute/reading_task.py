@@ -90,7 +90,7 @@ def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
     delivery = Delivery(reading.targets, reading.sink, home, reading.joins, mine, meter=meter)
     partials = Partials(reading, meter)
-    with states_of("", reading.users):
+    with states_of("", reading.users), delivery:
         for ready in task.run(bundle.splits, read.clocks):
             yield from taken(ready, reading, delivery, partials)
         yield from partials.close()

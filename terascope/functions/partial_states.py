@@ -130,7 +130,7 @@ def distinct_value(
 ) -> Scalar:
     """The function from a packed set to the value of an aggregate over its values."""
     given = function.state_parameters
-    text = ", ".join(map(repr, parameters))
+    text = ", ".join([result.label, *map(repr, parameters)])
 
     def evaluate(packed: bytes | None) -> Value:
         state = function.zero(*parameters[:given])
@@ -156,7 +156,7 @@ def state_value(
     """The function from a packed state to the value of a call; None when the state is the value."""
     if type(function).finish_state is AggregateFunction.finish_state:
         return None
-    text = "".join(f", {value!r}" for value in parameters)
+    text = ", ".join([result.label, *map(repr, parameters)])
 
     def evaluate(packed: bytes | None) -> Value:
         return function.finish_state(packed, *parameters)
@@ -165,7 +165,7 @@ def state_value(
         return function.finish_states(packed, *parameters)
 
     return Scalar(
-        f"{function.name}_of_state[{text.removeprefix(', ')}]",
+        f"{function.name}_of_state[{text}]",
         lambda _: result,
         evaluate,
         strict=False,

@@ -14,11 +14,14 @@ from terascope.explain import explain
 from terascope.explain.from_plan import picture_of_split
 from terascope.explain.gsql import gsql, query_of
 from terascope.explain.to_text import as_text
+from terascope.functions.base import AggregateFunction, Scalar
 from terascope.physical.split.host import CAPTURE_FILTER, COMPILED_HOST, Host
 from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import Bindings, Compiled, compile_set
+from terascope.plan.expr import Call
+from terascope.plan.expr import walk as walk_expr
 from terascope.plan.plan import Plan
-from terascope.plan.rel import Join
+from terascope.plan.rel import Aggregate, Join, Project, walk
 from terascope.reference.interpreter import evaluate
 from terascope.syntax.ast import QueryStatement, Script
 from terascope.syntax.parser import parse_recovering
@@ -134,8 +137,10 @@ def test_the_text_of_any_plan_means_the_plan(seed: int, tmp_path: Path) -> None:
 
 
 def check_text(whole: Plan, given: Bindings, sources: MemorySources, host: Host) -> None:
-    texts = [gsql(s.name, s.rel, s.visible) for s in split_plan(whole, host, Costs()).plan]
-    both = replace(given, sets={**given.sets, "left+right": ("left", "right")})
+    split = split_plan(whole, host, Costs()).plan
+    texts = [gsql(s.name, s.rel, s.visible) for s in split]
+    sets = {**given.sets, "left+right": ("left", "right")}
+    both = replace(given, sets=sets, functions=given.functions.extended(functions_of_states(split)))
     again = compile_set(Source("\n\n".join([PROTOCOL, *texts]), "split.gsql"), both)
     expected, found = evaluate(whole, sources), evaluate(again.optimized, sources)
     for stream in whole.visible:
@@ -143,6 +148,19 @@ def check_text(whole: Plan, given: Bindings, sources: MemorySources, host: Host)
         assert rows.fields == others.fields
         assert_same_rows(rows.tuples, others.tuples, rows.fields)
         assert parsed_back(whole, stream.name)
+
+
+def functions_of_states(plan: Plan) -> list[AggregateFunction | Scalar]:
+    """The functions of a split plan that no query of a user has."""
+    found: dict[str, AggregateFunction | Scalar] = {}
+    for stream in plan:
+        for rel in walk(stream.rel):
+            if isinstance(rel, Aggregate):
+                found |= {agg.function.name: agg.function for _, agg in rel.aggs}
+            for expr in (e for _, e in rel.items) if isinstance(rel, Project) else ():
+                calls = [e for e in walk_expr(expr) if isinstance(e, Call)]
+                found |= {call.function.name: call.function for call in calls}
+    return [function for name, function in found.items() if "[" in name]
 
 
 def test_the_text_of_windows_means_them(tmp_path: Path) -> None:

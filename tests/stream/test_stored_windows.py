@@ -40,7 +40,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> StreamPlan:
 
 def test_windows_of_aggregates_that_can_be_merged_are_the_tasks(plan: StreamPlan) -> None:
     found = {o.name: o.windows for o in plan.outputs if o.windows is not None}
-    assert set(found) == {"talkers", "longer", "total", "best"}
+    assert set(found) == {"talkers", "longer", "total", "best", "middle"}
     same = {found[name].stream for name in ("talkers", "longer", "best")}
     assert len(same) == 1, "slices that are the same for all"
 

@@ -110,7 +110,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     watch = Watch(
         native.read.clocks, given.closed, reading.late, fields, reading.late_format, mode, sampler
     )
-    with states_of("", native.users), SegmentWriter(Path(reading.store)) as writer:
+    with states_of("", native.users), delivery, SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(given.splits, (), watch.see):
             known = of_own_slots(ready, wide)
             yield from store_payloads(
@@ -167,7 +167,7 @@ class CloseSlices:
         merging = Merging(self.targets, self.sink, self.sink.memory_bytes)
         delivery = Delivery(self.targets, self.sink, 0, starts=self.starts, meter=meter)
         folder = Path(self.store)
-        with SegmentWriter(folder) as writer:
+        with delivery, SegmentWriter(folder) as writer:
             for slices in self.work:
                 number = slices.number
                 merger = merging.merger(number, MEMORY_PARTS)
