@@ -82,7 +82,12 @@ def bitmap_estimate(state: bytes) -> float:
     if state[SKETCH] == 0:
         return float(len(words))
     ranks = [(~int(word) & (int(word) + 1)).bit_length() - 1 for word in words]
-    mean = sum(ranks) / BITMAPS
+    return estimate_of_ranks(sum(ranks))
+
+
+def estimate_of_ranks(total: int) -> float:
+    """The estimate from the sum of the smallest ranks that are missing."""
+    mean = total / BITMAPS
     return float(BITMAPS / PHI * (2.0**mean - 2.0 ** (-1.75 * mean)))
 
 

@@ -29,7 +29,7 @@ from terascope.sketches.quantile_bytes import (
     get_entries,
 )
 from terascope.sketches.quantile_entries import ENTRY
-from terascope.sketches.selection import selected
+from terascope.sketches.selection import room_for_parts, selected
 from terascope.sketches.state_values import FOUND, NOTHING, REST, closed, longest, opened
 
 LARGEST_EPS: Final = 0x3FE0000000000000
@@ -48,7 +48,8 @@ def percentile_column(packed: pa.Array, percent: float) -> pa.Array:
     room = longest(offsets) + 1
     raw, entries = np.empty(room, np.int64), np.empty(ENTRY * room, np.int64)
     bits = values.view(np.int64)
-    percentiles(offsets, data, percent / 100.0, raw, entries, marks, values, bits)
+    counts = room_for_parts()
+    percentiles(offsets, data, percent / 100.0, raw, entries, counts, marks, values, bits)
 
     def read(state: bytes) -> float | None:
         found = quantiles_of(state).percentile(percent)
@@ -103,11 +104,12 @@ def nearest(entries: Any, count: Any, share: Any) -> Any:
 
 @compiled_for(
     column(np.int64), column(np.uint8), REAL, output(np.int64), output(np.int64),
-    output(np.uint8), output(np.float64), output(np.int64),
+    output(np.int64), output(np.uint8), output(np.float64), output(np.int64),
 )  # fmt: skip
 def percentiles(
-    offsets: Any, data: Any, share: Any, raw: Any, entries: Any, marks: Any, values: Any, bits: Any
-) -> None:
+    offsets: Any, data: Any, share: Any, raw: Any, entries: Any, counts: Any, marks: Any,
+    values: Any, bits: Any,
+) -> None:  # fmt: skip
     """`raw` and `entries` have room for the longest state; `bits` is the memory of `values`."""
     for i in range(len(marks)):
         if marks[i] != REST:
@@ -121,7 +123,7 @@ def percentiles(
             if count == 0:
                 marks[i] = NOTHING
                 continue
-            key = selected(raw, count, rank_of(share, count) - 1)
+            key = selected(raw, count, rank_of(share, count) - 1, counts)
         else:
             count = get_entries(data, start, end, entries)
             if count < 0:

@@ -12,9 +12,10 @@ import pytest
 from terascope.functions.aggregates.quantiles import ApproxQuantile
 from terascope.functions.base import Value
 from terascope.functions.registry import Functions
+from terascope.machine_code import INTEGER, compiled_for, output
 from terascope.sketches.greenwald_khanna import STRATEGIES, exact_state, quantile_kind
 from terascope.sketches.quantile_answers import percentile_column
-from terascope.sketches.selection import selected
+from terascope.sketches.selection import room_for_parts, selected
 from tests.sketches.some_quantiles import orders, packed_by
 from tests.sketches.state_laws import damaged, same_column, same_outcome
 
@@ -74,47 +75,22 @@ def test_damaged_states_are_refused_as_single_ones_are() -> None:
                 same_outcome(state, wrong, one(50), whole(50))
 
 
-# ---- selection -----------------------------------------------------------------------------------
+@compiled_for(output(np.int64), INTEGER, output(np.int64))
+def select(values: Any, place: Any, counts: Any) -> Any:
+    return selected(values, len(values), place, counts)
 
 
-class Undecided:
-    """A value that is chosen while it is compared, so that the choice of pivots is a bad one
-    (McIlroy, A Killer Adversary for Quicksort, 1999).
-    """
-
-    chosen = 0
-    candidate: Undecided | None = None
-
-    def __init__(self) -> None:
-        self.value = 10**9
-
-    def before(self, other: Undecided) -> bool:
-        if self.value == other.value == 10**9:
-            first = self if self is Undecided.candidate else other
-            Undecided.chosen += 1
-            first.value = Undecided.chosen
-        if self.value == 10**9:
-            Undecided.candidate = self
-        elif other.value == 10**9:
-            Undecided.candidate = other
-        return self.value < other.value
-
-    def __lt__(self, other: Undecided) -> bool:
-        return self.before(other)
-
-    def __gt__(self, other: Undecided) -> bool:
-        return other.before(self)
-
-
-def test_selection_with_bad_pivots() -> None:
+def test_selection() -> None:
+    """Of equal values, of few and many, and of such as need many rounds."""
     rng = np.random.default_rng(3)
-    undecided = np.array([Undecided() for _ in range(2000)], object)
-    chosen = undecided.copy()
-    in_python: Any = selected
-    in_python.py_func(chosen, len(chosen), len(chosen) - 1)
-    killer = np.array([one.value for one in undecided])
-    cases = [np.zeros(500), np.arange(3000), np.arange(3000)[::-1], killer, rng.integers(0, 9, 999)]
+    cases = [
+        np.zeros(500), np.arange(3000), np.arange(3000)[::-1], rng.integers(0, 9, 999),
+        rng.integers(-(2**63), 2**63 - 1, 2000), np.array([-(2**63), 2**63 - 1] * 40),
+        np.array([2**k - 1 for k in range(64)] * 9), np.arange(24), np.arange(25), np.array([7]),
+    ]  # fmt: skip
     for values in cases:
-        for place in (0, 1, len(values) // 3, len(values) - 1):
-            scratch = values.astype(np.int64)
-            assert selected(scratch, len(values), place) == np.sort(values)[place]
+        ordered = np.sort(values.astype(np.int64))
+        for place in {0, 1, len(values) // 3, len(values) - 2, len(values) - 1} - {-1}:
+            if place < len(values):
+                scratch = rng.permutation(values.astype(np.int64))
+                assert select(scratch, place, room_for_parts()) == ordered[place]

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
+
 from terascope.functions.aggregates.folding import PlainAggregate
 from terascope.functions.base import Value
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.functions.values import distinct_key
 from terascope.sketches.base import StateKind
+from terascope.sketches.value_answers import size_columns
 from terascope.sketches.values import set_kind, set_sizes
 from terascope.types import Type
 
@@ -66,6 +69,10 @@ class CountDistinct(PlainAggregate):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return 0 if packed is None else set_sizes(packed)[1]
 
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        sizes = size_columns(packed)
+        return None if sizes is None else pa.array(sizes[1])
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.count_distinct(call.value),))
 
@@ -104,6 +111,10 @@ class CountDups(PlainAggregate):
             return 0
         tuples, different = set_sizes(packed)
         return tuples - different
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        sizes = size_columns(packed)
+        return None if sizes is None else pa.array(sizes[0] - sizes[1])
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         if call.distinct:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.functions.aggregates.counting import CountDups, Sets, include, members, unite
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
@@ -22,6 +23,7 @@ from terascope.functions.values import distinct_key
 from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import StateKind, packed_states
 from terascope.sketches.distinct import KINDS, distinct_estimate, tuples_seen
+from terascope.sketches.distinct_answers import distinct_columns, filled_states
 from terascope.sketches.entropy import ENTROPY_KIND, MOST_PAIRS, entropy_of, exact_entropy
 from terascope.sketches.theta import FAMILY, THETA_KIND, is_empty
 from terascope.types import Type
@@ -71,6 +73,10 @@ class ApproxCountDistinct(PlainAggregate):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return 0 if packed is None else round(distinct_estimate(packed))
 
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        sizes = distinct_columns(packed)
+        return None if sizes is None else pa.array(sizes[1])
+
     def within_bound(self, rows: Sequence[Sequence[Value]], found: int, strategy: str) -> bool:
         """Whether a value is as near to the exact one as the class says."""
         return near_count({row[0] for row in rows}, found, 0.3 if strategy == "fm" else 0.05)
@@ -95,6 +101,10 @@ class ApproxCountDups(CountDups):
         if packed is None:
             return 0
         return max(0, tuples_seen(packed) - round(distinct_estimate(packed)))
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        sizes = distinct_columns(packed)
+        return None if sizes is None else pa.array(np.maximum(0, sizes[0] - sizes[1]))
 
     def within_bound(self, rows: Sequence[Sequence[Value]], found: int) -> bool:
         return near_count({row[0] for row in rows}, len(rows) - found)
@@ -133,6 +143,9 @@ class DistinctState(Collecting):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         """The state itself; NULL when no value is in it."""
         return None if packed is None or is_empty(packed) else packed
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        return filled_states(packed)
 
     def within_bound(self, rows: Sequence[Sequence[Value]], found: Value) -> bool:
         return near_count(

@@ -22,6 +22,7 @@ from terascope.functions.values import as_text, compare, order_key
 from terascope.sketches.base import StateKind
 from terascope.sketches.extreme_answers import extreme_column
 from terascope.sketches.extremes import extreme_value, first_kind, last_kind
+from terascope.sketches.value_answers import order_column
 from terascope.sketches.values import list_kind, numbers_of, ordered_kind, ordered_rows
 from terascope.types import Type
 
@@ -167,6 +168,12 @@ class OrderStatistic(Collecting):
         rank = max(1, math.ceil(share * len(values)))
         found = np.partition(values, rank - 1)[rank - 1].item()
         return found + 0.0 if isinstance(found, float) else found
+
+    def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
+        def read(state: bytes) -> Value:
+            return self.finish_state(state, *parameters)
+
+        return order_column(packed, self.share(*parameters), read)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         if call.distinct:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+import pyarrow as pa
+
 from terascope.functions.base import ValueMistake
 from terascope.functions.signatures import Want, builtin
 from terascope.sketches.distinct import (
@@ -16,6 +18,7 @@ from terascope.sketches.distinct import (
     subtracted,
     united,
 )
+from terascope.sketches.distinct_answers import distinct_columns
 from terascope.types import Type
 
 STATE: Final = Want("a state of distinct_state", lambda t: t is Type.BINARY)
@@ -32,7 +35,13 @@ def _read(name: str, read: Callable[..., Answer], *states: bytes) -> Answer:
         raise ValueMistake(f"{name}: {mistake}") from mistake
 
 
-@builtin(STATE, returns=Type.ULLONG, of_states=True, cost_ns=5_000)
+def _distinct_column(states: pa.Array) -> pa.Array | None:
+    sizes = _read("distinct_of", distinct_columns, states)
+    absent = states.is_null().to_numpy(zero_copy_only=False)
+    return None if sizes is None else pa.array(sizes[1], mask=absent)
+
+
+@builtin(STATE, returns=Type.ULLONG, of_states=True, cost_ns=5_000, columns=_distinct_column)
 def distinct_of(state: bytes) -> int:
     """distinct_of(state): about how many different values a state has seen."""
     return round(_read("distinct_of", distinct_estimate, state))
