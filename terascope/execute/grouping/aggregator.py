@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.execute.grouping.pending_groups import Released
+from terascope.execute.grouping.pending_groups import Released, without_epoch
 from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots, set_apart
 from terascope.execute.grouping.selections import Admission, Selection
 from terascope.execute.grouping.table_states import TableStates
@@ -208,7 +208,7 @@ class Aggregator(TreeNode):
     def _with_epochs(self, rows: Rows) -> tuple[Ints, Rows]:
         """Rows of the table as they leave it, and their epochs."""
         if isinstance(self._table, BoundedTable) or self.query.epoch_in_key:
-            return rows[:, 1].copy(), np.delete(rows, 1, axis=1)
+            return without_epoch(rows)
         return np.full(len(rows), self._epoch), rows
 
     def leave(self, epochs: int | Ints, groups: Rows, apart: ApartBy | None = None) -> None:
@@ -218,7 +218,7 @@ class Aggregator(TreeNode):
             self._leaving.append((epochs, groups.copy()))
         else:
             assert self._pending.states is not None
-            packed = self._states.leave(groups, self.shape, self._pending.states)
+            packed = self._states.leave(groups, self._pending.states)
             super().leave(epochs, packed)
 
     def _epochs(self, tuples: TupleVectors, choice: Selection) -> Ints | None:
@@ -334,7 +334,7 @@ class Aggregator(TreeNode):
 
     def _wait_apart(self, groups: Rows) -> None:
         """Pending rows of several epochs, which have their epoch in the second word."""
-        self.leave(groups[:, 1].copy(), np.delete(groups, 1, axis=1))
+        self.leave(*without_epoch(groups))
 
     def flush(self, before: int | None) -> None:
         if self._held and (before is None or self._epoch < before):

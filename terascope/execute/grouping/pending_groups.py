@@ -181,7 +181,7 @@ class PendingGroups:
             merged = merged_rows(wide, rows, states)
             if merged is None:
                 return [], list(lots)
-            return [Block.of_each(merged[:, 1], np.delete(merged, 1, axis=1), self.states)], []
+            return [Block.of_each(*without_epoch(merged), self.states)], []
         found: list[Block] = []
         left: list[Block] = []
         for epoch in map(int, epochs):
@@ -255,6 +255,11 @@ def with_epoch(block: Block) -> Rows:
     rows[:, 1] = block.values(block.epochs)
     rows[:, 2:] = block.rows[:, 1:]
     return rows
+
+
+def without_epoch(rows: Rows) -> tuple[Ints, Rows]:
+    """The epochs in the second word of rows, and the rows without them."""
+    return rows[:, 1].copy(), np.delete(rows, 1, axis=1)
 
 
 def own(rows: Rows) -> Rows:

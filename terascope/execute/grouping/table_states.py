@@ -19,7 +19,6 @@ from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
 from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
-from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sketches.base import (
@@ -140,12 +139,11 @@ class TableStates:
         for own in self._slots.values():
             own.numbers, own.masks, own.arguments = None, None, ()
 
-    def leave(self, rows: Rows, shape: Shape, pending: RowStates) -> Rows:
+    def leave(self, rows: Rows, pending: RowStates) -> Rows:
         """Groups that left the table, with the numbers of their states among the pending ones."""
         made = rows.copy()
         for (j, word, store), own in zip(pending.places, self._slots.values(), strict=True):
             assert own.slot == j
-            assert word == shape.slot(j)
             seen = seen_rows(made, j)
             numbers = made[seen, word]
             with telling_states():
