@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from terascope.functions.aggregates.hitters import STRATEGIES, state_kind
+from terascope.functions.vector_dictionary import VectorDictionary
 from terascope.sketches.base import CodedValues, Packed, StateColumn, packed_states
 from terascope.sketches.count_min import SketchSize
 from terascope.sketches.frequent_items import CAPACITY
@@ -24,17 +24,9 @@ from terascope.types import parse_ip as read_ip
 ZERO = np.zeros(1, np.int64)
 
 
-@dataclass
-class Values:
-    """A dictionary over a list of values; code 0 is NULL."""
-
-    held: list[bytes]
-
-    def values(self, codes: Any = None) -> pa.Array:
-        return pa.array([None if c == 0 else self.held[c - 1] for c in codes], pa.binary())
-
-    def hashes(self, codes: Any) -> Any:
-        raise NotImplementedError
+def named(held: list[bytes]) -> VectorDictionary:
+    """A dictionary in which value i has the code i + 1."""
+    return VectorDictionary(pa.array(held, pa.binary()))
 
 
 def zipf(rng: np.random.Generator, count: int, exponent: float = 1.2) -> np.ndarray[Any, Any]:
@@ -284,10 +276,10 @@ def test_any_type_of_identifier_is_named(strategy: str) -> None:
     cases: list[tuple[IdKind, Any, Any]] = [
         (
             IdKind.TEXT,
-            CodedValues(ranks.astype(np.int32), Values(texts)),
+            CodedValues(ranks.astype(np.int32), named(texts)),
             [t.decode() for t in texts],
         ),
-        (IdKind.ADDRESS, CodedValues(ranks.astype(np.int32), Values(mixed)), mixed),
+        (IdKind.ADDRESS, CodedValues(ranks.astype(np.int32), named(mixed)), mixed),
         (IdKind.INTEGER, ranks * 2**33 - 10**13, [(i + 1) * 2**33 - 10**13 for i in range(3000)]),
         (IdKind.FLOAT, ranks / 8, [(i + 1) / 8 for i in range(3000)]),
     ]
@@ -309,8 +301,8 @@ def test_any_type_of_identifier_is_named(strategy: str) -> None:
 def test_a_new_dictionary_means_new_codes() -> None:
     low = HashedPairs(IdKind.TEXT)
     codes = np.array([1, 2], np.int32)
-    low.iterate(np.zeros(2, np.int64), [CodedValues(codes, Values([b"a", b"b"])), np.array([1, 2])])
-    low.iterate(np.zeros(2, np.int64), [CodedValues(codes, Values([b"b", b"c"])), np.array([4, 8])])
+    low.iterate(np.zeros(2, np.int64), [CodedValues(codes, named([b"a", b"b"])), np.array([1, 2])])
+    low.iterate(np.zeros(2, np.int64), [CodedValues(codes, named([b"b", b"c"])), np.array([4, 8])])
     assert {h.id: h.estimate for h in Hitters(one(low)).hits()} == {"a": 1, "b": 6, "c": 8}
 
 
@@ -451,7 +443,7 @@ def test_heavy_prefixes_of_ipv6_in_a_sketch() -> None:
     held = [parse_ip(f"2001:db8:5:{i % 4:x}::{i:x}") for i in range(200)]
     held += [parse_ip(f"{0x3000 + i:x}::{i:x}") for i in range(2000)]
     codes = np.concatenate([rng.integers(1, 201, 20_000), rng.integers(201, 2201, 20_000)])
-    argument = CodedValues(codes.astype(np.int32), Values(held))
+    argument = CodedValues(codes.astype(np.int32), named(held))
     column = HitterStates(IdKind.ADDRESS, 0)
     column.iterate(np.zeros(len(codes), np.int64), [argument, np.ones(len(codes), np.int64)])
     found = {(h.first, h.length) for h in Hitters(one(column)).prefixes(0.3)}
