@@ -46,6 +46,8 @@ class StateChunk:
     states: Packed | None
     """None: they are in a file."""
     live: int
+    finished: bool
+    """They were packed by the super-aggregate's column."""
     place: int = 0
     """Where they begin in the file."""
 
@@ -66,12 +68,14 @@ class StateStore:
     _next: int = 0
     _file: StateFile | None = None
 
-    def add(self, packed: Packed) -> Ints:
-        """Keep some states; the numbers they have from now on."""
+    def add(self, packed: Packed, finished: bool = False) -> Ints:
+        """Keep some states; the numbers they have from now on. `finished`: the super-aggregate's
+        column has packed them.
+        """
         first = self._next
         if len(packed):
             offsets, _ = bytes_of(packed)
-            self._chunks.append(StateChunk(offsets, packed, len(packed)))
+            self._chunks.append(StateChunk(offsets, packed, len(packed), finished))
             self._starts.append(first)
             self._next += len(packed)
         return np.arange(first, self._next, dtype=np.int64)
@@ -94,6 +98,13 @@ class StateStore:
         found = np.empty(len(numbers), np.int64)
         for chunk, places, own in self._by_chunk(numbers):
             found[places] = chunk.offsets[own + 1] - chunk.offsets[own]
+        return found
+
+    def are_finished(self, numbers: Ints) -> Flags:
+        """Which of some states the super-aggregate's column has packed."""
+        found = np.empty(len(numbers), np.bool_)
+        for chunk, places, _ in self._by_chunk(numbers):
+            found[places] = chunk.finished
         return found
 
     def drop(self, numbers: Ints) -> None:
@@ -216,7 +227,10 @@ class RowStates:
         for (j, word, store), target in zip(self.places, to.stores, strict=True):
             seen = seen_rows(made, j)
             numbers = made[seen, word]
-            made[seen, word] = merge_members(store, target, numbers, np.arange(len(numbers)))
+            done = store.are_finished(numbers)
+            made[seen[done], word] = target.add(store.take(numbers[done]), finished=True)
+            rest = numbers[~done]
+            made[seen[~done], word] = merge_members(store, target, rest, np.arange(len(rest)))
         return made
 
     def drop(self, rows: Rows) -> None:
@@ -328,6 +342,6 @@ def merge_members(source: StateStore, target: StateStore, numbers: Ints, groups:
         with telling_states():
             states = source.kind.high()
             states.merge(own, source.take(numbers[begin:end]))
-            made.append(target.add(states.pack(np.arange(int(own[-1]) + 1))))
+            made.append(target.add(states.pack(np.arange(int(own[-1]) + 1)), finished=True))
         begin = end
     return made[0] if len(made) == 1 else np.concatenate(made)
