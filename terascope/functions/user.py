@@ -302,5 +302,5 @@ def _line_of(mistake: BaseException, path: Path) -> int:
     if isinstance(mistake, SyntaxError) and mistake.lineno is not None:
         return mistake.lineno
     frames = traceback.extract_tb(mistake.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename) == path]
+    lines = [frame.lineno for frame in frames if Path(frame.filename) == path.absolute()]
     return (lines and lines[-1]) or 1

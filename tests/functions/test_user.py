@@ -203,6 +203,15 @@ def test_bad_files_get_one_clear_line(content: str, message: str, tmp_path: Path
     assert not [name for name in sys.modules if name.startswith("terascope_functions_")]
 
 
+def test_the_line_of_a_mistake_in_a_file_named_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("from terascope import udaf\n\nudaf(words=3)\n")
+    with pytest.raises(FunctionMistake, match=r"^mine\.py:3: TypeError: udaf\(\)"):
+        load_functions(Path("mine.py"))
+
+
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FunctionMistake, match="no such file"):
         load_functions(tmp_path / "absent.py")
