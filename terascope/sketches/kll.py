@@ -188,10 +188,19 @@ def sketch_bytes(state: bytes) -> bytes:
     return bytes(made.sketch.serialize())
 
 
+def state_of_sketch(data: bytes) -> bytes:
+    """The packed state of a kll_doubles_sketch that Spark or DataSketches made."""
+    sketch = read_sketch(data)
+    return KllState(float(sketch.normalized_rank_error(False)), 0, sketch).to_bytes()
+
+
 def _values_of(held: Quantiles) -> NDArray[np.float64]:
     """All values of an exact state, as often as they occur."""
     if held.error:
-        raise ValueError("a Greenwald-Khanna summary cannot become a KLL sketch")
+        raise ValueError(
+            "a Greenwald-Khanna summary cannot become a KLL sketch; name the strategy where the"
+            " state is made: approx_quantile(x) WITH strategy 'kll'"
+        )
     return np.repeat(held.values.astype(np.float64), held.upto - held.below)
 
 

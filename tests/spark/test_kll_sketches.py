@@ -11,7 +11,7 @@ import pytest
 from terascope.functions.registry import Functions
 from terascope.sketches.base import packed_states
 from terascope.sketches.greenwald_khanna import quantile_kind
-from terascope.sketches.kll import KllState, quantiles_of, read_sketch
+from terascope.sketches.kll import quantiles_of, read_sketch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def test_sketches_travel_both_ways(spark: SparkSession, count: int) -> None:
     frame = spark.createDataFrame([(value,) for value in values.tolist()], "x double")
     theirs = frame.agg(F.kll_sketch_agg_double("x", 414)).first()
     assert theirs is not None
-    taken = KllState(0.01, 0, read_sketch(bytes(theirs[0]))).to_bytes()
+    taken = Functions.builtin().scalars["kll_from_bytes"](bytes(theirs[0]))
     assert quantiles_of(taken).count == count
     high = quantile_kind(0.01, "kll").high()
     high.merge(np.zeros(2, np.int64), packed_states([taken, state]))

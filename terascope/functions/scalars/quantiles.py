@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from terascope.functions.base import Extractor, Value, ValueMistake
 from terascope.functions.signatures import NUMBER, Want, builtin
-from terascope.sketches.kll import quantiles_of, sketch_bytes
+from terascope.sketches.kll import quantiles_of, sketch_bytes, state_of_sketch
 from terascope.sketches.quantile_answers import percentile_column
 from terascope.sketches.quantile_reading import Quantiles
 from terascope.types import Type
 
 STATE: Final = Want("a state of approx_quantile", lambda t: t is Type.BINARY)
+SKETCH: Final = Want("a sketch as BINARY", lambda t: t is Type.BINARY)
 
 Answer = TypeVar("Answer")
 
@@ -103,8 +104,16 @@ def quantile_distance(left: bytes, right: bytes) -> float | None:
 
 @builtin(STATE, returns=Type.BINARY, cost_ns=50_000, of_states=True)
 def kll_bytes(state: bytes) -> bytes:
-    """kll_bytes(state): the sketch as Apache DataSketches and Spark's kll functions read it."""
+    """kll_bytes(state): the sketch as Apache DataSketches and Spark's kll functions of doubles
+    read it.
+    """
     return _read("kll_bytes", sketch_bytes, state)
+
+
+@builtin(SKETCH, returns=Type.BINARY, cost_ns=50_000, of_states=True)
+def kll_from_bytes(sketch: bytes) -> bytes:
+    """kll_from_bytes(sketch): the state of a KLL sketch of doubles that others have made."""
+    return _read("kll_from_bytes", state_of_sketch, sketch)
 
 
 SYNONYMS: Final = {"percentile_fcn": "percentile_of"}
