@@ -12,7 +12,8 @@ that a query names, or the optimiser chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
@@ -22,14 +23,17 @@ import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import Value, ValueMistake
+from terascope.functions.bounds import Bound, Errors
 from terascope.functions.hitter_columns import listed_column
+from terascope.functions.hitter_errors import list_errors, state_errors
 from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
 from terascope.functions.signatures import ANYTHING, INTEGER
 from terascope.functions.values import distinct_key
 from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.count_min import SketchSize
 from terascope.sketches.frequent_items import CAPACITY
 from terascope.sketches.hitter_answers import exact_state
-from terascope.sketches.hitter_high import HitterStates
+from terascope.sketches.hitter_high import EXACT, HitterStates
 from terascope.sketches.hitter_ids import IdKind, kind_of
 from terascope.sketches.hitter_low import BufferedPairs, HashedPairs
 from terascope.types import Type
@@ -112,11 +116,6 @@ class HittersState(Collecting):
     strategies: ClassVar[Mapping[str, str]] = STRATEGIES
     usual_strategy: ClassVar[str] = "compress+adaptive"
     """The strategy where nothing is known of the traffic."""
-    error_bound: ClassVar[str] = (
-        "exact up to 64 different identifiers in a group; beyond that an estimate is never below"
-        " the weight, and above it by more than 1.07% of the weight of the group for at most 14% of"
-        " the identifiers; with frequent_items never by more than 0.53%"
-    )
     doc = "hitters(id [, weight]): a state from which hitters_of lists the heaviest identifiers"
 
     def zero(self, *parameters: Value) -> Runs:
@@ -145,6 +144,28 @@ class HittersState(Collecting):
         if packed is None or (len(packed) < SMALL and not read_state(self.name, packed).total):
             return None
         return packed
+
+    def bound(self, *parameters: Value) -> Bound:
+        return bound_of((parameters[0] if parameters else "") or self.usual_strategy)
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return state_errors(columns, found)
+
+
+def bound_of(strategy: str) -> Bound:
+    """The bound on the estimates of a strategy."""
+    whole = "the weight of the group"
+    if strategy == "frequent_items":
+        return Bound(2 / CAPACITY, whole, exact_to=CAPACITY, never_below=True)
+    size = SketchSize()
+    return Bound(
+        math.e / size.width,
+        whole,
+        cases=0.99,
+        values=1 - math.exp(-size.depth),
+        exact_to=EXACT if strategy.endswith(("adaptive", "high_only")) else 0,
+        never_below=True,
+    )
 
 
 def exact(name: str, state: Runs) -> bytes:
@@ -195,6 +216,9 @@ class HeavyHitters(HittersState):
         return listed_column(
             self.name, packed, k, self.with_other, lambda one: self.finish_state(one, *parameters)
         )
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return list_errors(columns, found, parameters[-1])
 
 
 class TopK(HeavyHitters):
