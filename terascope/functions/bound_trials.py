@@ -67,10 +67,19 @@ def calls_of(aggregates: Iterable[AggregateFunction]) -> list[Call]:
             cut = aggregate.state_parameters
             found += [
                 Call(aggregate, (*given[: cut - 1], strategy, *given[cut:]))
-                for strategy in aggregate.strategies
-            ]
-            found += [Call(aggregate, given)] * (not aggregate.strategies)
+                for strategy in strategies_of(aggregate, given[:cut])
+            ] or [Call(aggregate, given)]
     return found
+
+
+def strategies_of(aggregate: AggregateFunction, parameters: tuple[Value, ...]) -> list[str]:
+    """The strategies of an aggregate, and '' if that stands for yet another one."""
+    known = list(aggregate.strategies)
+    if not known:
+        return []
+    usual = kind_of(aggregate, argument_types(aggregate)[0], (*parameters[:-1], ""))
+    assert usual is not None
+    return known if usual.strategy in ("", *known) else [*known, ""]
 
 
 def excess(call: Call, seed: int) -> float:

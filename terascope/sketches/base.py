@@ -91,6 +91,26 @@ class StateColumn(ABC):
 
 
 @dataclass(frozen=True)
+class Levels:
+    """The cores of the low and the high level."""
+
+    low_cores: float | None = None
+    """The cores of the low level for each core of the high level; None: both levels run on the same
+    cores."""
+    why: str = "both levels run on the same cores"
+
+    @property
+    def shares_core(self) -> bool:
+        return self.low_cores is None
+
+    def cost(self, low: float, high: float) -> float:
+        """The time a tuple of the busier level, from the processor time of each. On the same cores
+        the times add up.
+        """
+        return low + high if self.low_cores is None else max(low, high * self.low_cores)
+
+
+@dataclass(frozen=True)
 class Traffic:
     """The tuples of an aggregation, as a sample of its source or its running tasks tell."""
 
@@ -100,8 +120,7 @@ class Traffic:
     """The groups of an epoch."""
     exponent: float
     """The Zipf exponent of the sizes of groups; 0: all are of one size."""
-    shares_core: bool = True
-    """Whether low and high level run on the same processors."""
+    levels: Levels = Levels()
 
     @property
     def per_group(self) -> float:
