@@ -57,6 +57,9 @@ Argument: TypeAlias = NDArray[Any] | CodedValues
 class StateColumn(ABC):
     """The states of one aggregate of many groups."""
 
+    finishes: bool = False
+    """Of a column next to the source: its packed states are as those of the super-aggregate."""
+
     @abstractmethod
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         """Take tuples in: tuple i belongs to state numbers[i], and has the values arguments[k][i].

@@ -171,7 +171,7 @@ class HitterStates(StateColumn):
         """The arrays of the states, as kernels take them."""
         return (
             self.metas, self.arena, self.places, self.extras, self.counters, self.wides,
-            self.sketches, self.candidates, self.used, self.size.array, self.ids.prefixes,
+            self.sketches, self.candidates, self.used, self.size.array(self.ids.kind), self.ids.prefixes,
             self.exact, self._room,
         )  # fmt: skip
 
@@ -267,16 +267,14 @@ class HitterStates(StateColumn):
             return pack_pairs(bounds, keys, weights, self.ids)
         extra = np.full((len(numbers), 3), self.exact, np.int64)
         extra[:, :2] = self.extras[numbers]
-        return pack_pairs(bounds, keys, weights, self.ids, extra)
+        return pack_pairs(bounds, keys, weights, self.ids, FREQUENT, extra)
 
     def _pack_sketches(self, rows: NDArray[np.int64]) -> Packed:
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        measure_sketches(
-            rows, self.sketches, self.candidates, self.size.array, self.ids.ends, offsets
-        )
+        sizes, offsets = self.size.array(self.ids.kind), np.zeros(len(rows) + 1, np.int64)
+        measure_sketches(rows, self.sketches, self.candidates, sizes, self.ids.ends, offsets)
         words = np.zeros(int(offsets[-1]), np.uint64)
         write_sketches(
-            rows, self.counters, self.wides, self.sketches, self.candidates, self.size.array,
+            rows, self.counters, self.wides, self.sketches, self.candidates, sizes,
             self.ids.ends, self.ids.content, int(self.ids.kind), offsets, words,
         )  # fmt: skip
         return packed_of(8 * offsets, words.view(np.uint8))

@@ -147,7 +147,8 @@ class TableStates:
             seen = seen_rows(made, j)
             numbers = made[seen, word]
             with telling_states():
-                made[seen, word] = store.add(own.column.pack(numbers))
+                packed = own.column.pack(numbers)
+                made[seen, word] = store.add(packed, finished=own.column.finishes)
                 own.column.drop(numbers)
         return made
 
