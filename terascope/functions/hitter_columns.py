@@ -138,6 +138,7 @@ ERROR: Final = constant(b', "error": ')
 OTHER: Final = constant(b'{"id": null, "other": ')
 TRUE: Final = constant(b"true")
 FALSE: Final = constant(b"false")
+PAIRS: Final = constant("".join(f"{number:02d}" for number in range(100)).encode())
 COMMA, SPACE, OPEN, CLOSE, BRACE, QUOTE, DOT, ZERO = b', []}".0'
 
 
@@ -156,18 +157,27 @@ def put_one(text: Bytes, at: Any, letter: Any) -> Any:
 
 @inlined
 def put_number(text: Bytes, at: Any, number: Any) -> Any:
-    """Write a number that is not negative, in decimal."""
-    rest = np.uint64(number)
-    end = at + np.uint64(1)
-    while rest >= np.uint64(10):
-        rest //= np.uint64(10)
-        end += np.uint64(1)
-    rest, place = np.uint64(number), end
-    while place > at:
-        place -= np.uint64(1)
-        text[place] = np.uint8(ZERO + rest % np.uint64(10))
-        rest //= np.uint64(10)
-    return end
+    """Write a number that is not negative, in decimal, two digits at a time."""
+    rest, digits = np.uint64(number), np.uint64(1)
+    if rest >= np.uint64(10):
+        digits += np.uint64(1)
+        power = np.uint64(100)
+        while digits < np.uint64(19) and rest >= power:
+            digits += np.uint64(1)
+            power *= np.uint64(10)
+    place = at + digits
+    while rest >= np.uint64(100):
+        place -= np.uint64(2)
+        pair = np.uint64(2) * (rest % np.uint64(100))
+        rest //= np.uint64(100)
+        text[place] = PAIRS[pair]
+        text[place + np.uint64(1)] = PAIRS[pair + np.uint64(1)]
+    if rest >= np.uint64(10):
+        text[at] = PAIRS[np.uint64(2) * rest]
+        text[at + np.uint64(1)] = PAIRS[np.uint64(2) * rest + np.uint64(1)]
+    else:
+        text[at] = np.uint8(ZERO + rest)
+    return at + digits
 
 
 @inlined
@@ -238,6 +248,7 @@ def write_lists(
 ) -> int:
     """Write the lists of states from `start` on; the place of the first one without room."""
     heaviest, weights = np.empty(k, np.int64), np.empty(k, np.int64)
+    sizes, cells = np.zeros(6, np.int64), np.empty(0, np.uint64)
     at = np.uint64(offsets[start])
     for i in range(start, len(starts) - 1):
         first = starts[i]
@@ -245,9 +256,9 @@ def write_lists(
         kept, total, offset, error = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
         place = np.uint64(first + LIST_HEAD)
         narrow, wide = high_half(words[first]), low_half(words[first + 1])
-        sizes, cells = np.zeros(6, np.int64), np.empty(0, np.uint64)
         if variant == SKETCH:
             width, shape = low_half(words[first + 3]), high_half(words[first + 3])
+            sizes[0] = 0
             while 1 << sizes[0] < width:
                 sizes[0] += 1
             sizes[1], sizes[2], sizes[5] = shape & 0xFFFF, shape >> 16, scrambled
@@ -257,14 +268,19 @@ def write_lists(
         elif variant == FREQUENT:
             offset = np.int64(words[first + 2] & np.uint64(WEIGHT_MAX))
             place = np.uint64(first + LONG_HEAD)
+        least, last = np.int64(0), np.int64(0)  # the lightest of k identifiers that are kept
         for _ in range(narrow):
             word = words[place]
-            weight = np.int64(word & np.uint64(NARROW_MAX))
-            total = plus(total, weight)
-            if weight > 0 and (kept < k or weight >= weights[k - 1]):
-                key = np.int64(word >> np.uint64(WEIGHT_BITS)) & 0xFFFFFFFF
-                kept = keep(heaviest, weights, kept, key, weight, k, ranks)
             place += np.uint64(1)
+            weight = np.int64(word & np.uint64(NARROW_MAX))
+            total += weight
+            if weight < least:
+                continue
+            key = np.int64(word >> np.uint64(WEIGHT_BITS)) & 0xFFFFFFFF
+            if weight > least or key < last:
+                kept = keep(heaviest, weights, kept, key, weight, k, ranks)
+                if kept == k:
+                    least, last = weights[k - 1], heaviest[k - 1]
         for number in range(wide + first_name[i + 1] - first_name[i]):
             if number < wide:
                 key = low_half(words[place])

@@ -59,6 +59,7 @@ from terascope.sketches.pair_blocks import (
 PAIRS: Final = 128
 """Pairs of a full state: 1 KB."""
 FIRST_WORDS: Final = 1 << 12
+KEPT_WORDS: Final = 1 << 20
 FIRST_STATES: Final = 1 << 8
 
 
@@ -73,11 +74,16 @@ class LowPairs(StateColumn):
             raise ValueError(f"a state has a power of two of pairs, below {1 << SIZES}: {pairs}")
         self.largest = pairs.bit_length() - 1
         self.ids = HitterIds(kind)
+        self.arena: Words = np.empty(FIRST_WORDS, np.uint64)
         self.clear()
 
     def clear(self) -> None:
+        """The arena stays for the next epoch, unless it is large: fresh memory costs more than what
+        is written to it.
+        """
         self.metas: Metas = np.zeros(FIRST_STATES, np.int64)
-        self.arena: Words = np.zeros(FIRST_WORDS, np.uint64)
+        if len(self.arena) > KEPT_WORDS:
+            self.arena = np.empty(FIRST_WORDS, np.uint64)
         self.places: NDArray[np.int64] = np.zeros(SIZES + 1, np.int64)
         """The first free block of each size, 0 for none; then the first word never used."""
         self.places[SIZES] = 1
@@ -88,8 +94,8 @@ class LowPairs(StateColumn):
 
     @property
     def memory_bytes(self) -> int:
-        arrays = (self.metas, self.arena, self._full)
-        return sum(array.nbytes for array in arrays) + self.ids.memory_bytes
+        used = 8 * int(self.places[SIZES])  # memory that was never written to is not there
+        return self.metas.nbytes + used + self._full.nbytes + self.ids.memory_bytes
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         weights = arguments[1]
@@ -133,8 +139,9 @@ class LowPairs(StateColumn):
         if self._fulls == len(self._full):
             self._full = np.concatenate([self._full, np.zeros_like(self._full)])
         if int(self.places[SIZES]) + (4 << self.largest) > len(self.arena):
-            more = max(len(self.arena), 4 << self.largest)
-            self.arena = np.concatenate([self.arena, np.zeros(more, np.uint64)])
+            used, held = int(self.places[SIZES]), self.arena
+            self.arena = np.empty(len(held) + max(len(held), 4 << self.largest), np.uint64)
+            self.arena[:used] = held[:used]
 
     def _forward(self, numbers: Numbers, keys: Keys, weights: NDArray[np.int64]) -> None:
         """Tuples that are too heavy for a pair leave at once."""
