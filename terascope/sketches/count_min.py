@@ -127,7 +127,7 @@ def scrambled(key: Any, sizes: Keys) -> Any:
 
 @inlined
 def bits_of(key: Any, level: Any, step: Any, prefixes: Prefixes) -> Any:
-    """The bits of a scrambled key that a level counts; the prefix of 8 bits behind the last level."""
+    """The bits of a scrambled key that a level counts; the prefix of 8 bits behind the last one."""
     if key < NAMED:
         return np.uint64(key) >> np.uint64(step * level)
     number = np.uint64(key - NAMED)

@@ -4,7 +4,9 @@ In: packed states, or tuples. Out: packed states. One column serves all high-lev
 paper 1, 4.2, and Low Sketch next to the source:
 
 - adaptive keeps an exact table of a state's identifiers, 64 of them by default, and makes a sketch
-  when there are more. Direct is adaptive without a table. Low Sketch is direct in both levels.
+  when there are more: a state is a sketch if and only if it has more identifiers, however its
+  tuples were split. The heaviest of the table are the first candidates of the sketch. Direct is
+  adaptive without a table. Low Sketch is direct in both levels.
 - frequent items keeps a larger table, and purges it instead of making a sketch
   (terascope.sketches.frequent_items).
 
@@ -171,8 +173,8 @@ class HitterStates(StateColumn):
         """The arrays of the states, as kernels take them."""
         return (
             self.metas, self.arena, self.places, self.extras, self.counters, self.wides,
-            self.sketches, self.candidates, self.used, self.size.array(self.ids.kind), self.ids.prefixes,
-            self.exact, self._room,
+            self.sketches, self.candidates, self.used, self.size.array(self.ids.kind),
+            self.ids.prefixes, self.exact, self._room,
         )  # fmt: skip
 
     @property

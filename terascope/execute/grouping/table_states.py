@@ -95,9 +95,11 @@ def run_of(rows: Codes) -> slice | None:
 def taken(argument: Any, rows: Codes | slice) -> Argument:
     if isinstance(argument, CodedValues):
         return replace(argument, codes=argument.codes[rows])
-    if isinstance(argument, np.ndarray):
-        return argument[rows]
-    return argument[rows] if isinstance(rows, slice) else argument.take(rows)
+    if isinstance(argument, np.ndarray) or isinstance(rows, slice):
+        found: Argument = argument[rows]
+    else:
+        found = argument.take(rows)
+    return found
 
 
 class TableStates:

@@ -27,7 +27,7 @@ from terascope.functions.hitter_columns import listed_column
 from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
 from terascope.functions.signatures import ANYTHING, INTEGER
 from terascope.functions.values import distinct_key
-from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.base import FORCED, StateColumn, StateKind, Traffic, packed_states
 from terascope.sketches.frequent_items import CAPACITY
 from terascope.sketches.hitter_answers import exact_state
 from terascope.sketches.hitter_high import EXACT, MOST_EXACT, HitterStates
@@ -37,13 +37,14 @@ from terascope.types import Type
 
 STRATEGIES: Final[Mapping[str, str]] = {
     "buffer+direct": "low: pairs as they arrive; high: a sketch for every group",
-    "buffer+adaptive": "low: pairs as they arrive; high: exact up to 64 identifiers, or as many as"
-    " buffer+adaptive(n) says, then a sketch",
+    "buffer+adaptive": "low: pairs as they arrive; high: exact up to 64 identifiers, or"
+    " as buffer+adaptive(n) says, then a sketch",
     "hash+direct": "low: a hash table; high: a sketch for every group",
-    "hash+adaptive": "low: a hash table; high: exact up to 64 identifiers, then a sketch",
+    "hash+adaptive": "low: a hash table; high: exact up to 64 identifiers, or as hash+adaptive(n)"
+    " says, then a sketch",
     "compress+direct": "low: a hash table that leaves without gaps; high: a sketch for every group",
     "compress+adaptive": "low: a hash table that leaves without gaps; high: exact up to 64"
-    " identifiers, then a sketch",
+    " identifiers, or as compress+adaptive(n) says, then a sketch",
     "low_sketch": "low: a sketch for every group; high: sketches are added",
     "frequent_items": "low: a hash table that leaves without gaps; high: the 384 heaviest, purged",
     "high_only": "low: each tuple is forwarded; high: exact up to 64 identifiers, then a sketch",
@@ -105,7 +106,7 @@ def state_kind(kind: IdKind, strategy: str, is_open: bool = False, pairs: int = 
         lows[low],
         highs[high or low],
         strategy=strategy,
-        why="" if is_open else "the query says so",
+        why="" if is_open else FORCED,
         choose=partial(chosen_kind, kind) if is_open and family == "sketch" else None,
     )
 
