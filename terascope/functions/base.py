@@ -271,6 +271,10 @@ class AggregateFunction(ABC):
         """
         return packed
 
+    def has_strategy(self, strategy: str) -> bool:
+        """Whether there is a strategy of this name; a name may end in a parameter."""
+        return strategy in self.strategies
+
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         """The same for a column of packed states, NULL where no tuple had a value; None: it has no
         faster way than one by one.

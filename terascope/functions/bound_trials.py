@@ -50,9 +50,7 @@ class Call:
         return str(self.state_parameters[-1]) if self.aggregate.strategies else ""
 
     def __str__(self) -> str:
-        given = [
-            str(each) for each in self.parameters if each != self.strategy or not self.strategy
-        ]
+        given = [str(each) for each in self.parameters if each not in ("", self.strategy)]
         constants = f"({', '.join(given)})" if given else ""
         return f"{self.aggregate.name}{constants} {self.strategy}".strip()
 

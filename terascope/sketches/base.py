@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,9 @@ Argument: TypeAlias = NDArray[Any] | CodedValues
 
 class StateColumn(ABC):
     """The states of one aggregate of many groups."""
+
+    finishes: bool = False
+    """Of a column next to the source: its packed states are as those of the super-aggregate."""
 
     @abstractmethod
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
@@ -127,6 +130,9 @@ class Traffic:
         return self.tuples / max(1.0, self.groups)
 
 
+FORCED: Final = "the query says so"
+
+
 @dataclass(frozen=True)
 class StateKind:
     """The columns that keep an aggregate of some parameters. Two are equal when their names are."""
@@ -146,7 +152,7 @@ class StateKind:
     """How low and high level work: columns of one name and different strategies pack states that
     any of them merges."""
     why: str = field(default="", compare=False)
-    """The reason for the strategy."""
+    """The reason for the strategy; FORCED: the query, or a setting, names it."""
     choose: Callable[[Traffic], StateKind] | None = field(default=None, compare=False, repr=False)
     """Gives the same kind with the best strategy for some traffic; None: there is no choice, or it
     was made."""

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.base import FORCED, StateColumn, StateKind, Traffic, packed_states
 from terascope.sketches.kll import KllSketches, quantiles_of
 from terascope.sketches.quantile_bytes import WIDEST
 from terascope.sketches.quantile_columns import SCRATCHPAD, Summaries, ValueBuffers, keys_of
@@ -56,7 +56,7 @@ sum: `terascope bench table3-quantiles`, real packets."""
 
 
 def quantile_kind(
-    eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD, why: str = "the query says so"
+    eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD, why: str = FORCED
 ) -> StateKind:
     """The columns of a strategy; without one it is chosen by the traffic."""
     low, high = _COLUMNS[strategy or DEFAULT_STRATEGY]
