@@ -61,14 +61,14 @@ class Bounded:
 
 def conclude(outcomes: list[Outcome]) -> list[RenderableType]:
     """A line for each call: the seeds that break its bound, and the largest error."""
-    table = new_table("", ["call", "bound", "broken", "largest error / bound"])
+    table = new_table("", ["call", "broken", "largest error / bound", "bound"])
     for outcome in outcomes:
         if not outcome.figures:
             continue
         for call in Bounded(outcome.contender, 0).calls:
             broken = outcome.figure(f"{BROKEN}{call}")
             worst = outcome.figure(f"{WORST}{call}")
-            table.add_row(str(call), str(call.bound), f"{broken:.0f}", f"{worst:.2f}")
+            table.add_row(str(call), f"{broken:.0f}", f"{worst:.2f}", str(call.bound))
     return [table]
 
 

@@ -42,7 +42,7 @@ def test_a_declared_bound_holds_after_merges(call: Call) -> None:
 def test_every_kind_of_approximate_aggregate_is_tried() -> None:
     tried = {(call.aggregate.name, call.strategy) for call in CALLS}
     for name in ("approx_quantile", "hitters", "heavy_hitters", "top_k", "approx_count_distinct"):
-        assert {s for n, s in tried if n == name} == set(AGGREGATES[name].strategies)
+        assert {s for n, s in tried if n == name} >= set(AGGREGATES[name].strategies)
     assert {"entropy", "approx_count_dups", "distinct_state"} <= {name for name, _ in tried}
 
 
