@@ -44,6 +44,7 @@ EXPERIMENTS: dict[str, str] = {
     "fig8-groups": "bench.holistic.sketch_groups",
     "fig9-10-adaptive": "bench.holistic.sketch_thresholds",
     "fig11-accuracy": "bench.holistic.sketch_accuracy",
+    "bounds": "bench.bounds",
     "udaf-peers": "bench.holistic.udaf_peers",
 }
 """Name -> the module that holds it as EXPERIMENT."""

@@ -83,6 +83,9 @@ class Config(BaseSettings):
     """Python files with user-defined scalars and aggregates."""
     strategies: dict[str, str] = {}
     """Aggregate -> the strategy of its states; a query that names one itself decides."""
+    low_cores_per_high: float | None = Field(default=None, gt=0)
+    """Where the super-aggregates run on other cores than the reading tasks: the cores that read for
+    each core that merges. By default both levels run on the same cores, as they do on Spark."""
     host: Literal["compiled_host", "plain_decoder", "capture_filter"] = "compiled_host"
     """The capability profile of the host of the sources: which expressions it can compute."""
     costs: dict[str, float] = {}

@@ -369,6 +369,7 @@ class RunningSet:
             ),
             parameters=current(state, told.parameters),
             trees=runner.replanner.status(),
+            strategies=runner.replanner.strategies(),
             windows=() if runner.windows is None else runner.windows.status(),
         )
 

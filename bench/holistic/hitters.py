@@ -8,6 +8,8 @@ from typing import Final
 
 from bench.holistic.contenders import HIGH_ONLY, LOW_SKETCH, NULL
 from bench.holistic.level_costs import Maker, Udaf
+from terascope.functions.aggregates.hitters import CHOSEN as CHOSEN_PAIRS
+from terascope.functions.aggregates.hitters import USUAL, state_kind
 from terascope.sketches.base import StateKind
 from terascope.sketches.count_min import SketchSize
 from terascope.sketches.hitter_high import EXACT, HitterStates
@@ -22,6 +24,8 @@ LOW_LEVELS: Final[Mapping[str, Maker]] = {
 }
 DIRECT, ADAPTIVE = "direct", "adaptive"
 PLAIN: Final = "_plain"
+CHOSEN: Final = "chosen"
+"""What the engine takes when a query names no strategy."""
 SIX_PAIRS: Final = tuple(f"{low}+{high}" for high in (DIRECT, ADAPTIVE) for low in LOW_LEVELS)
 """The pairs that the paper compares on real traffic."""
 CONTENDERS: Final = (NULL, HIGH_ONLY, LOW_SKETCH, *SIX_PAIRS)
@@ -39,6 +43,8 @@ def kind_of(contender: str, exact: int = EXACT) -> StateKind:
     """`exact`: the identifiers that adaptive states keep exactly. A contender whose name ends in
     PLAIN has the sketch of the paper, without the candidates that ours keeps beside it.
     """
+    if contender == CHOSEN:
+        return state_kind(IDS, USUAL, pairs=CHOSEN_PAIRS)
     size = SketchSize(candidates=0) if contender.endswith(PLAIN) else SketchSize()
     contender = contender.removesuffix(PLAIN)
     adaptive = partial(HitterStates, IDS, exact, size)

@@ -74,7 +74,7 @@ def problem(function: AggregateFunction, strategy: str, span: Span) -> Diagnosti
     if not function.strategies:
         message = f"'{function.name}' has no strategies: its states are always kept in one way"
         return Diagnostic(UNKNOWN, message, span)
-    if strategy in function.strategies:
+    if function.has_strategy(strategy):
         return None
     known = tuple(f"{name}: {doc}" for name, doc in function.strategies.items())
     message = f"'{strategy}' is no strategy of '{function.name}'"

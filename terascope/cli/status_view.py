@@ -20,6 +20,7 @@ from terascope.display import plain_table
 from terascope.operate import notices
 from terascope.operate.causes import Cause, causes, expectation, slow_callback
 from terascope.operate.status import OperatorStatus, QueryStatus, RunStatus, SourceStatus, Status
+from terascope.streaming.replan.sharing_status import StrategyStatus
 from terascope.units import UNKNOWN, plural, readable_bytes, readable_count, readable_seconds
 
 Shown = TypeVar("Shown", SourceStatus, QueryStatus)
@@ -44,7 +45,8 @@ class StatusView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         status = self.status
-        alarms, trees = alarm_lines(status), [*tree_lines(status), *window_lines(status)]
+        trees = [*tree_lines(status), *window_lines(status), *strategy_lines(status)]
+        alarms = alarm_lines(status)
         notes = note_lines(status)
         room = max(2, self.height - AROUND - len(alarms) - len(trees) - len(notes))
         for_sources = min(len(status.sources), max(1, room // 3))
@@ -168,6 +170,19 @@ def tree_lines(status: Status) -> list[Text]:
     return few_lines(lines, MOST_TREES, "trees", "dim")
 
 
+def strategy_lines(status: Status) -> list[Text]:
+    """The strategies of states that the traffic decides, and the reason for each."""
+    lines = [strategy_line(status, one) for one in status.strategies]
+    return few_lines(lines, MOST_TREES, "states", "dim")
+
+
+def strategy_line(status: Status, one: StrategyStatus) -> str:
+    line = f"states of {one.query}.{one.state}: {one.strategy or 'no strategy yet'}"
+    if one.strategy:
+        line += f" for {readable_seconds(max(0.0, status.run.updated - one.since))}"
+    return f"{line}: {one.why}"
+
+
 def window_lines(status: Status) -> list[Text]:
     """Families of windows that could share slices, and what that was planned for."""
     lines = []
@@ -260,6 +275,9 @@ def tell_why(console: Console, status: Status, query: QueryStatus, seen: frozens
     console.print(line)
     for source in (s for s in status.sources if query.name in s.late_queries):
         console.print(Text.assemble(("late: ", "bold"), notices.late_text(source)), soft_wrap=True)
+    low = {stream.name for stream in status.low if query.name in stream.queries}
+    for states in (one for one in status.strategies if one.query in low):
+        console.print(Text(strategy_line(status, states), "dim"), soft_wrap=True)
     found = causes(status, query)
     if not found:
         console.print(expectation(status, query), soft_wrap=True)

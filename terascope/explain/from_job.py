@@ -220,7 +220,7 @@ def state_fact(slot: Slot) -> str:
     assert kind is not None
     told = [kind.strategy or kind.name, *([kind.why] if kind.why else [])]
     if kind.choose is not None:
-        told = ["each task chooses by its first tuples"]
+        told[1:] = ["where a task chooses no other by its first tuples, or a stream by its slices"]
     return f"{slot.name}: {', '.join(told)}"
 
 

@@ -23,6 +23,7 @@ from terascope.types import Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from terascope.functions.bounds import Bound, Errors
     from terascope.functions.slots import SlotKind
     from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
     from terascope.sketches.base import StateKind
@@ -223,10 +224,10 @@ class AggregateFunction(ABC):
     """States can be merged. Only a user's aggregate may come without a merge."""
     scratchpad: ClassVar[int] = 0
     """The most bytes of a packed state next to the source (paper 1, 3.2); 0: not limited."""
-    error_bound: ClassVar[str] = ""
-    """By how much a value may differ from the exact one, in a sentence; empty: it is exact."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
+    further_parameters: ClassVar[tuple[tuple[Value, ...], ...]] = ()
+    """Other constants that its declared error bound is tried with."""
     doc: ClassVar[str] = ""
 
     @abstractmethod
@@ -270,11 +271,27 @@ class AggregateFunction(ABC):
         """
         return packed
 
+    def has_strategy(self, strategy: str) -> bool:
+        """Whether there is a strategy of this name; a name may end in a parameter."""
+        return strategy in self.strategies
+
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         """The same for a column of packed states, NULL where no tuple had a value; None: it has no
         faster way than one by one.
         """
         return None
+
+    def bound(self, *parameters: Value) -> Bound | None:
+        """The largest error of a call with such state parameters, or with the example ones; None:
+        its value is exact.
+        """
+        return None
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        """The errors of a value, in the terms of the bound. `columns`: the arguments of all tuples
+        of the group; `parameters`: all of the call. An aggregate with a bound has this method.
+        """
+        raise NotImplementedError(f"{self.name} declares a bound without a way to check it")
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.

@@ -112,7 +112,8 @@ def halved(
         "mergeable": high.mergeable,
         "cheap": low.cheap,
         "scratchpad": scratchpad,
-        "error_bound": high.error_bound,
+        "bound": staticmethod(high.bound),
+        "errors": staticmethod(high.errors),
         "doc": f"{high.name} of {low.name}",
         "example_parameters": (
             *low.example_parameters[: low.state_parameters],

@@ -3,7 +3,8 @@
 In: an aggregate. Out: an outcome for each law. Any split of the tuples, merged in any order and
 over any number of levels, gives the value of the whole; the state of nothing changes nothing; a
 packed state is the same after its journey; bytes that are no state are refused. The columns of
-states that engines use are compared with zero, reduce, merge and finish on plain values.
+states that engines use are compared with zero, reduce, merge and finish on plain values. The error
+of an approximate aggregate stays within its declared bound (terascope.functions.bound_trials).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.functions.base import AggregateFunction, State, TypeMistake, Value, ValueMistake
+from terascope.functions.bound_trials import Call, allowed_failures, calls_of, excess
 from terascope.functions.halves import finished, kind_of
 from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import Argument, Packed, StateColumn, StateKind
@@ -28,6 +30,9 @@ Row: TypeAlias = tuple[Value, ...]
 ROUNDS: Final = 12
 MOST_ROWS: Final = 60
 TOLERANCE: Final = 1e-9
+BOUND: Final = "declared error bound"
+TRIALS: Final = 40
+"""The random groups on which a declared bound is tried."""
 
 RANDOM: Final[dict[Type, Callable[[Random], Value]]] = {
     Type.INT: lambda r: r.randint(-1000, 1000),
@@ -50,8 +55,27 @@ class LawOutcome:
 
 
 def law_outcomes(aggregate: AggregateFunction, seed: int = 1) -> list[LawOutcome]:
-    """Try every law on random tuples of every type that the aggregate takes."""
-    return [outcome(aggregate, law, check, seed) for law, check in LAWS.items()]
+    """Try every law on random tuples of every type that the aggregate takes; and the declared bound
+    of an approximate one, with every strategy.
+    """
+    found = [outcome(aggregate, law, check, seed) for law, check in LAWS.items()]
+    return [*found, *(bound_outcome(call, seed) for call in calls_of([aggregate]))]
+
+
+def bound_outcome(call: Call, seed: int, trials: int = TRIALS) -> LawOutcome:
+    """Try a declared bound on random groups that are merged over random trees."""
+    name, bound = call.aggregate.name, call.bound
+    if not call.aggregate.mergeable:
+        return LawOutcome(name, BOUND, "not checked", "it has no merge")
+    try:
+        found = {each: excess(call, each) for each in range(seed, seed + trials)}
+    except Exception as mistake:
+        return LawOutcome(name, BOUND, "failed", f"{type(mistake).__name__}: {mistake}")
+    broken = [each for each, size in found.items() if size > 1]
+    if len(broken) <= allowed_failures(bound.cases, trials):
+        return LawOutcome(name, BOUND, "ok", call.strategy)
+    detail = f"{call}: {len(broken)} of {trials} groups, such as seed {broken[0]}, break: {bound}"
+    return LawOutcome(name, BOUND, "failed", detail)
 
 
 def outcome(
@@ -106,6 +130,10 @@ def parameters(aggregate: AggregateFunction) -> tuple[tuple[Value, ...], tuple[V
     return aggregate.example_parameters[:cut], aggregate.example_parameters[cut:]
 
 
+def is_approximate(aggregate: AggregateFunction) -> bool:
+    return aggregate.bound(*parameters(aggregate)[0]) is not None
+
+
 def agrees(left: Value, right: Value) -> bool:
     if isinstance(left, float) and isinstance(right, float):
         close = math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=1e-6)
@@ -139,6 +167,8 @@ def merges_plainly(
 ) -> str | None:
     if not aggregate.mergeable:
         raise NotChecked("it has no merge")
+    if is_approximate(aggregate) and aggregate.user_defined:
+        raise NotChecked(f"it is approximate: see {BOUND}")
     states = [reduced(aggregate, part) for part in parts_of(rows, random)]
     while len(states) > 1:
         if not aggregate.ordered:
@@ -225,23 +255,10 @@ def merges_in_columns(
         states = [merged_states(kept, piece) for piece in pieces]
     found = finished(aggregate, merged_states(kept, states)[0].as_py(), *parameters(aggregate)[1])
     whole = plain_value(aggregate, reduced(aggregate, rows))
-    if aggregate.error_bound:
-        return outside_bound(aggregate, rows, whole, found)
+    if is_approximate(aggregate):  # how near it is, is a law of its own
+        fine = (found is None) == (whole is None)
+        return None if fine else f"columns of states give {found!r}, not {whole!r}"
     return None if agrees(found, whole) else f"columns of states give {found!r}, not {whole!r}"
-
-
-def outside_bound(
-    aggregate: AggregateFunction, rows: Sequence[Row], exact: Value, found: Value
-) -> str | None:
-    """What is wrong with an approximate value, by the aggregate's own test of its bound. Without
-    one, only that it has a value where the exact one has.
-    """
-    test: Callable[..., bool] | None = getattr(aggregate, "within_bound", None)
-    if test is None:
-        fine = (found is None) == (exact is None)
-    else:
-        fine = test(rows, found, *aggregate.example_parameters)
-    return None if fine else f"{found!r} is not within its bound: {aggregate.error_bound}"
 
 
 def travels(
@@ -253,7 +270,7 @@ def travels(
     again = merged_states(kept, [once])
     finish = parameters(aggregate)[1]
     values = [finished(aggregate, state[0].as_py(), *finish) for state in (once, again)]
-    if aggregate.error_bound and isinstance(values[0], bytes):  # a state has no order
+    if is_approximate(aggregate) and isinstance(values[0], bytes):  # a state has no order
         return None if values[1] is not None else "a packed state is gone when it is read"
     return None if agrees(*values) else f"{values[0]!r} becomes {values[1]!r} when it is packed"
 

@@ -25,9 +25,14 @@ from terascope.functions.base import (
 )
 from terascope.functions.slots import SlotKind, state_slot
 from terascope.functions.vector_dictionary import vector_of
-from terascope.sketches.base import StateKind, packed_states
+from terascope.sketches.base import FORCED, StateKind, packed_states
 from terascope.sketches.values import set_kind, set_values
 from terascope.types import Type
+
+
+def label_of(kind: StateKind) -> str:
+    """The kind, with the strategy that a query names."""
+    return f"{kind.name}: {kind.strategy}" if kind.why == FORCED else kind.name
 
 
 class PartialState(Collecting):
@@ -38,8 +43,8 @@ class PartialState(Collecting):
     skips_null = True
 
     def __init__(self, kind: StateKind, types: tuple[Type, ...]) -> None:
-        # By the kind alone: calls that keep the same state share it.
-        self.name = f"state[{kind.name}]"  # type: ignore[misc]
+        # By the kind, and the strategy that a query names: calls that keep the same state share it.
+        self.name = f"state[{label_of(kind)}]"  # type: ignore[misc]
         self.arity = len(types)  # type: ignore[misc]
         self.kind_of_state = kind
         self._types = types
@@ -80,7 +85,7 @@ class MergedState(Collecting):
     keeps_one = True
 
     def __init__(self, kind: StateKind) -> None:
-        self.name = f"merge[{kind.name}]"  # type: ignore[misc]
+        self.name = f"merge[{label_of(kind)}]"  # type: ignore[misc]
         self._kind = kind
 
     def type_rule(self, args: tuple[Type, ...]) -> Type:

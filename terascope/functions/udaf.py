@@ -37,6 +37,7 @@ from terascope.functions.base import (
     Value,
     ValueMistake,
 )
+from terascope.functions.bounds import Bound, Errors, differences, impossible, no_errors
 from terascope.functions.object_states import ObjectStates, Words, in_order, kind_name, user_code
 from terascope.functions.packed_states import (
     RAW,
@@ -77,12 +78,13 @@ def udaf(
     state_parameters: int = 0,
     finish_parameters: int = 0,
     sampling: Sampling = "none",
-    error_bound: str = "",
+    error_bound: Bound | None = None,
     example_parameters: Sequence[Value] = (),
     doc: str = "",
 ) -> Callable[[type], AggregateFunction]:
     """Make a class an aggregate of GSQL. `scratchpad`: the most bytes of a packed state, or the
-    size of the pad that its kernels work on; 0: not limited.
+    size of the pad that its kernels work on; 0: not limited. `error_bound`: the largest error of an
+    approximate aggregate, whose class then has a method `exact` that takes all columns of a group.
     """
 
     def decorate(class_: type) -> AggregateFunction:
@@ -102,7 +104,6 @@ def udaf(
             "user_defined": True,
             "mergeable": merges,
             "scratchpad": scratchpad,
-            "error_bound": error_bound,
             "state_classes": module_classes(class_),
             "example_parameters": tuple(example_parameters),
             "doc": doc or first_line(class_.__doc__),
@@ -111,6 +112,16 @@ def udaf(
             "floats": tuple(word.upper() == "FLOAT" for word in takes),
             "parts": parts,
         }
+        if error_bound is not None:
+            if not callable(getattr(parts, "exact", None)):
+                raise FunctionMistake(
+                    f"aggregate {known_as} declares an error bound: give it a method exact, which"
+                    " takes all columns of a group and gives the exact value"
+                )
+            members |= {
+                "bound": staticmethod(lambda *parameters: error_bound),
+                "errors": staticmethod(partial(value_errors, error_bound, parts.exact)),
+            }
         if in_kernels:
             kernels = checked_kernels(known_as, parts.kernels(), takes, scratchpad)
             members |= {"kernels": kernels, "mergeable": kernels.merge is not None}
@@ -125,6 +136,20 @@ def udaf(
         return _made(class_, ColumnUdaf, members)
 
     return decorate
+
+
+def value_errors(
+    bound: Bound,
+    exact: Callable[..., Value],
+    columns: Sequence[pa.Array],
+    found: Value,
+    *parameters: Value,
+) -> Errors:
+    """The error of a number, by the user's method that computes the exact one."""
+    wanted = exact(*columns, *parameters)
+    if found is None or wanted is None:
+        return no_errors() if found is wanted else impossible()
+    return differences(found, wanted, abs(wanted) if bound.of else 1.0)
 
 
 def _made(class_: type, base: Any, members: dict[str, Any]) -> AggregateFunction:

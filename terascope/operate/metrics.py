@@ -22,7 +22,7 @@ from terascope.operate.status import (
     Status,
     StoreStatus,
 )
-from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus
+from terascope.streaming.replan.sharing_status import StrategyStatus, TreeStatus, WindowStatus
 
 Labelled: TypeAlias = Sequence[tuple[tuple[str, ...], Any]]
 """Statuses with the values of their labels."""
@@ -62,6 +62,9 @@ def status_families(status: Status) -> Iterator[Metric]:
     yield from families("tree_", ("source", "first"), TreeStatus, trees)
     windows = [((w.on, ", ".join(w.keys), w.queries[0]), w) for w in status.windows if w.queries]
     yield from families("windows_", ("on", "keys", "first"), WindowStatus, windows)
+    states = [((s.source, s.query, s.state, s.strategy), s) for s in status.strategies]
+    labels = ("source", "query", "state", "strategy")
+    yield from families("strategy_", labels, StrategyStatus, states)
 
 
 def families(

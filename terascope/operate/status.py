@@ -16,7 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from terascope.diagnostic import StreamError
 from terascope.physical.operators import Measure
-from terascope.streaming.replan.sharing_status import TreeStatus, WindowStatus, counter, gauge
+from terascope.streaming.replan.sharing_status import (
+    StrategyStatus,
+    TreeStatus,
+    WindowStatus,
+    counter,
+    gauge,
+)
 from terascope.units import NANOSECONDS, readable_moment
 
 State: TypeAlias = Literal["starting", "running", "restarting", "stopping", "stopped", "failed"]
@@ -246,6 +252,7 @@ class Status:
     """The value of every parameter, as text."""
     trees: tuple[TreeStatus, ...] = ()
     windows: tuple[WindowStatus, ...] = ()
+    strategies: tuple[StrategyStatus, ...] = ()
     operators: tuple[OperatorStatus, ...] = ()
 
     def source(self, name: str) -> SourceStatus | None:

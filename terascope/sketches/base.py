@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,9 @@ Argument: TypeAlias = NDArray[Any] | CodedValues
 class StateColumn(ABC):
     """The states of one aggregate of many groups."""
 
+    finishes: bool = False
+    """Of a column next to the source: its packed states are as those of the super-aggregate."""
+
     @abstractmethod
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         """Take tuples in: tuple i belongs to state numbers[i], and has the values arguments[k][i].
@@ -91,6 +94,26 @@ class StateColumn(ABC):
 
 
 @dataclass(frozen=True)
+class Levels:
+    """The cores of the low and the high level."""
+
+    low_cores: float | None = None
+    """The cores of the low level for each core of the high level; None: both levels run on the same
+    cores."""
+    why: str = "both levels run on the same cores"
+
+    @property
+    def shares_core(self) -> bool:
+        return self.low_cores is None
+
+    def cost(self, low: float, high: float) -> float:
+        """The time a tuple of the busier level, from the processor time of each. On the same cores
+        the times add up.
+        """
+        return low + high if self.low_cores is None else max(low, high * self.low_cores)
+
+
+@dataclass(frozen=True)
 class Traffic:
     """The tuples of an aggregation, as a sample of its source or its running tasks tell."""
 
@@ -100,12 +123,14 @@ class Traffic:
     """The groups of an epoch."""
     exponent: float
     """The Zipf exponent of the sizes of groups; 0: all are of one size."""
-    shares_core: bool = True
-    """Whether low and high level run on the same processors."""
+    levels: Levels = Levels()
 
     @property
     def per_group(self) -> float:
         return self.tuples / max(1.0, self.groups)
+
+
+FORCED: Final = "the query says so"
 
 
 @dataclass(frozen=True)
@@ -127,7 +152,7 @@ class StateKind:
     """How low and high level work: columns of one name and different strategies pack states that
     any of them merges."""
     why: str = field(default="", compare=False)
-    """The reason for the strategy."""
+    """The reason for the strategy; FORCED: the query, or a setting, names it."""
     choose: Callable[[Traffic], StateKind] | None = field(default=None, compare=False, repr=False)
     """Gives the same kind with the best strategy for some traffic; None: there is no choice, or it
     was made."""

@@ -10,6 +10,12 @@ an identifier: never below it, and above it by more than e / w of the sum of all
 probability of at most e^-d. The weight of an identifier is no larger than that of its prefixes: the
 search for the heaviest identifiers descends from the heaviest prefixes.
 
+Identifiers that are near each other, as ports, lengths or numbers of hosts are, share their upper
+bits, and their coarser levels would tell nothing. So the levels of plain identifiers are those of
+their *scrambled* bits, a bijection of 32 bits that the search inverts: the rows of all levels count
+an identifier among others that have nothing in common with it. Only addresses keep their own bits,
+because their prefixes are themselves of interest (terascope.sketches.hitter_answers).
+
 Each row has a hash function of its own, a multiplication by an odd number whose upper bits are the
 place. Sketches of the same parameters are added counter by counter.
 """
@@ -24,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.machine_code import inlined
-from terascope.sketches.hitter_ids import NAMED, Keys, Prefixes
+from terascope.sketches.hitter_ids import NAMED, PLAIN_MAX, IdKind, Keys, Prefixes
 from terascope.sketches.hitter_layout import DEEPEST, TOP_CELLS, WIDEST
 
 WIDTH: Final = 256
@@ -68,11 +74,10 @@ class SketchSize:
         """Bits from one level to the next."""
         return SEARCHED_BITS // self.levels
 
-    @property
-    def array(self) -> NDArray[np.int64]:
-        """The parameters as kernels take them."""
-        log_width = self.width.bit_length() - 1
-        sizes = (log_width, self.depth, self.levels, self.candidates, self.cells)
+    def array(self, kind: IdKind) -> NDArray[np.int64]:
+        """The parameters as kernels take them, for identifiers of a kind."""
+        log_width, scrambled = self.width.bit_length() - 1, int(is_scrambled(kind))
+        sizes = (log_width, self.depth, self.levels, self.candidates, self.cells, scrambled)
         return np.array(sizes, np.int64)
 
     def error(self, total: int) -> int:
@@ -83,13 +88,46 @@ class SketchSize:
         return f"w={self.width} d={self.depth} g={self.levels} c={self.candidates}"
 
 
+def is_scrambled(kind: IdKind) -> bool:
+    """Whether sketches of a kind of identifiers count scrambled bits."""
+    return kind is not IdKind.ADDRESS
+
+
+FACTORS: Final = (0x7FEB352D, 0x846CA68B)
+"""Odd numbers of a mix of 32 bits (Wellons, "Prospecting for hash functions")."""
+
+
+def unscrambled(bits: Keys) -> Keys:
+    """The identifiers that have some scrambled bits."""
+    found = bits.astype(np.uint64)
+    found ^= found >> np.uint64(16)
+    found = found * np.uint64(pow(FACTORS[1], -1, 1 << 32)) & np.uint64(PLAIN_MAX)
+    found ^= found >> np.uint64(15) ^ found >> np.uint64(30)
+    found = found * np.uint64(pow(FACTORS[0], -1, 1 << 32)) & np.uint64(PLAIN_MAX)
+    found ^= found >> np.uint64(16)
+    return found.astype(np.int64)
+
+
 # ---- parts of kernels ----------------------------------------------------------------------------
-# `sizes` is SketchSize.array, `prefixes` the bits that names are counted by.
+# `sizes` is SketchSize.array(), `prefixes` the bits that names are counted by.
+
+
+@inlined
+def scrambled(key: Any, sizes: Keys) -> Any:
+    """A key as a sketch counts it."""
+    if sizes[5] == 0 or key >= NAMED:
+        return np.int64(key)
+    bits = np.uint64(key)
+    bits ^= bits >> np.uint64(16)
+    bits = bits * np.uint64(FACTORS[0]) & np.uint64(PLAIN_MAX)
+    bits ^= bits >> np.uint64(15)
+    bits = bits * np.uint64(FACTORS[1]) & np.uint64(PLAIN_MAX)
+    return np.int64(bits ^ bits >> np.uint64(16))
 
 
 @inlined
 def bits_of(key: Any, level: Any, step: Any, prefixes: Prefixes) -> Any:
-    """The bits of an identifier that a level counts; the prefix of 8 bits behind the last level."""
+    """The bits of a scrambled key that a level counts; the prefix of 8 bits behind the last one."""
     if key < NAMED:
         return np.uint64(key) >> np.uint64(step * level)
     number = np.uint64(key - NAMED)
@@ -119,6 +157,7 @@ def add_to_sketch(
     shift = np.uint64(64 - log_width)
     width = np.uint64(1) << np.uint64(log_width)
     step = SEARCHED_BITS // levels
+    key = scrambled(key, sizes)
     top = base + bits_of(key, levels, step, prefixes)
     counters[top] = np.uint64(counters[top]) + np.uint64(weight)
     row = base + np.uint64(TOP_CELLS)
@@ -158,6 +197,7 @@ def estimate_key(counters: Any, start: Any, key: Any, sizes: Keys, prefixes: Pre
     """
     levels = sizes[2]
     step = SEARCHED_BITS // levels
+    key = scrambled(key, sizes)
     least = np.int64(counters[start + bits_of(key, levels, step, prefixes)])
     for level in range(levels):
         bits = bits_of(key, level, step, prefixes)

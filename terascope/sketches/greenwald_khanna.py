@@ -5,12 +5,12 @@ one that merges. With every strategy an answer is wrong by at most floor(eps n) 
 any tree of merges (terascope.sketches.quantile_entries has the proof), but for `kll`, where that
 holds for 99 answers in 100.
 
-The choice. Of the two levels together `gk_lite` takes the least time for nearly all traffic: a
-value is written to a buffer, and a full buffer is sorted and merged at once. `gk_heavy` does the
-same work in the low level and sends next to nothing: large groups of few different values stay
-there. It pays when the high level is elsewhere and groups are much larger than a buffer. The paper
-comes to the same order, with a cheap low level for most traffic. `gk_medium` spends the most time,
-and `kll` has another kind of state, so these two are only used where a query asks for them.
+The choice. Of the two levels together `gk_lite` takes the least time: a value is written to a
+buffer, and a full buffer is sorted and merged at once. `gk_heavy` does the same work in the low
+level and sends next to nothing: large groups of few different values stay there. It pays when the
+high level runs on cores of its own, each of which merges what five cores or more of the low level
+send, and groups are much larger than a buffer. `gk_medium` spends the most time, and `kll` has
+another kind of state, so these two are only used where a query asks for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.base import FORCED, StateColumn, StateKind, Traffic, packed_states
 from terascope.sketches.kll import KllSketches, quantiles_of
 from terascope.sketches.quantile_bytes import WIDEST
 from terascope.sketches.quantile_columns import SCRATCHPAD, Summaries, ValueBuffers, keys_of
@@ -46,11 +46,17 @@ _COLUMNS: Final[Mapping[str, tuple[Maker, Maker]]] = {
 """The columns of the low level, which take an eps and a scratchpad, and those that merge."""
 DEFAULT_STRATEGY: Final = "gk_lite"
 LARGE: Final = 4
-"""Groups that fill so many scratchpads are large."""
+"""Groups that fill so many scratchpads are large: only then heavy summaries send less."""
+COSTS: Final[Mapping[str, tuple[float, float]]] = {
+    "gk_lite": (42.2, 20.8),
+    "gk_heavy": (96.1, 3.1),
+}
+"""The nanoseconds a tuple of large groups in the low and the high level, without those of a plain
+sum: `terascope bench table3-quantiles`, real packets."""
 
 
 def quantile_kind(
-    eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD, why: str = "the query says so"
+    eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD, why: str = FORCED
 ) -> StateKind:
     """The columns of a strategy; without one it is chosen by the traffic."""
     low, high = _COLUMNS[strategy or DEFAULT_STRATEGY]
@@ -66,15 +72,14 @@ def quantile_kind(
 
 def best_kind(eps: float, scratchpad: int, traffic: Traffic) -> StateKind:
     """The kind of the strategy that suits some traffic."""
-    values = scratchpad // 8
-    if not traffic.shares_core and traffic.per_group >= LARGE * values:
-        why = f"{traffic.per_group:.0f} tuples a group are summarised before they are sent"
-        return quantile_kind(eps, "gk_heavy", scratchpad, why)
-    if traffic.shares_core:
-        why = "both levels share a core, and take the least time together"
-    else:
-        why = f"{traffic.per_group:.0f} tuples a group make few full buffers"
-    return quantile_kind(eps, "gk_lite", scratchpad, why)
+    size = f"{traffic.per_group:,.0f} tuples a group"
+    if traffic.per_group < LARGE * (scratchpad // 8):
+        why = f"{size} make few full buffers, so that no summary would send less"
+        return quantile_kind(eps, "gk_lite", scratchpad, why)
+    times = {name: traffic.levels.cost(*costs) for name, costs in COSTS.items()}
+    best, other = sorted(times, key=lambda name: times[name])
+    why = f"{size}; {traffic.levels.why}: {times[best]:.0f} ns a tuple, {other} {times[other]:.0f}"
+    return quantile_kind(eps, best, scratchpad, why)
 
 
 def merging_kind(eps: float) -> StateKind:

@@ -29,6 +29,7 @@ from terascope.sketches.hitter_layout import (
     LIST_HEAD,
     MAGIC,
     NARROW_MAX,
+    RUNS,
     SKETCH,
     WEIGHT_BITS,
     WEIGHT_MAX,
@@ -233,7 +234,7 @@ class Hitters:
             return self.sketch.estimates(keys)
         found = np.empty(len(keys), np.int64)
         bits = self.ids.prefixes[keys - NAMED, level] | OF_NAMES * (level < self.sketch.size.levels)
-        estimate_prefixes(self.sketch.cells, bits, level, self.sketch.size.array, found)
+        estimate_prefixes(self.sketch.cells, bits, level, self.sketch.sizes, found)
         return found
 
 
@@ -284,7 +285,12 @@ def narrow_list(data: bytes) -> tuple[IdKind, dict[int, int]] | None:
     words = memoryview(data).cast("Q")
     head = words[0]
     kind = head >> 28 & 15
-    if head & 0xFFFFFFF != MAGIC | LIST << 24 or kind > max(IdKind) or words[1]:
+    if (
+        head & 0xFFFFFF != MAGIC
+        or head >> 24 & 15 not in (LIST, RUNS)
+        or kind > max(IdKind)
+        or words[1]
+    ):
         return None
     if head >> 32 != len(words) - LIST_HEAD:
         return None

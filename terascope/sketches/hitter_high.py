@@ -4,7 +4,9 @@ In: packed states, or tuples. Out: packed states. One column serves all high-lev
 paper 1, 4.2, and Low Sketch next to the source:
 
 - adaptive keeps an exact table of a state's identifiers, 64 of them by default, and makes a sketch
-  when there are more. Direct is adaptive without a table. Low Sketch is direct in both levels.
+  when there are more: a state is a sketch if and only if it has more identifiers, however its
+  tuples were split. The heaviest of the table are the first candidates of the sketch. Direct is
+  adaptive without a table. Low Sketch is direct in both levels.
 - frequent items keeps a larger table, and purges it instead of making a sketch
   (terascope.sketches.frequent_items).
 
@@ -171,8 +173,8 @@ class HitterStates(StateColumn):
         """The arrays of the states, as kernels take them."""
         return (
             self.metas, self.arena, self.places, self.extras, self.counters, self.wides,
-            self.sketches, self.candidates, self.used, self.size.array, self.ids.prefixes,
-            self.exact, self._room,
+            self.sketches, self.candidates, self.used, self.size.array(self.ids.kind),
+            self.ids.prefixes, self.exact, self._room,
         )  # fmt: skip
 
     @property
@@ -267,16 +269,14 @@ class HitterStates(StateColumn):
             return pack_pairs(bounds, keys, weights, self.ids)
         extra = np.full((len(numbers), 3), self.exact, np.int64)
         extra[:, :2] = self.extras[numbers]
-        return pack_pairs(bounds, keys, weights, self.ids, extra)
+        return pack_pairs(bounds, keys, weights, self.ids, FREQUENT, extra)
 
     def _pack_sketches(self, rows: NDArray[np.int64]) -> Packed:
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        measure_sketches(
-            rows, self.sketches, self.candidates, self.size.array, self.ids.ends, offsets
-        )
+        sizes, offsets = self.size.array(self.ids.kind), np.zeros(len(rows) + 1, np.int64)
+        measure_sketches(rows, self.sketches, self.candidates, sizes, self.ids.ends, offsets)
         words = np.zeros(int(offsets[-1]), np.uint64)
         write_sketches(
-            rows, self.counters, self.wides, self.sketches, self.candidates, self.size.array,
+            rows, self.counters, self.wides, self.sketches, self.candidates, sizes,
             self.ids.ends, self.ids.content, int(self.ids.kind), offsets, words,
         )  # fmt: skip
         return packed_of(8 * offsets, words.view(np.uint8))

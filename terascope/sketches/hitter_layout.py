@@ -2,13 +2,14 @@
 
 In: packed states. Out: the same as words of 64 bits, checked so that kernels may trust every count
 and length in them, and the keys of the names they hold. All lengths are multiples of eight bytes
-and all numbers are little endian. A state begins with b"TH", the version 1 and a byte with the
+and all numbers are little endian. A state begins with b"TH", the version 2 and a byte with the
 variant (lower four bits) and the kind of identifiers (upper four).
 
 - LIST, pairs of identifier and weight: the numbers of narrow, wide and named pairs, 32 bits each
   and padded to two words, then the pairs. A narrow pair is a word: identifier << 31 | weight; an
   empty one is 0. A wide pair is two words. A named pair is the weight, the length of the name, and
-  its bytes, padded. One identifier may occur several times: weights add up.
+  its bytes, padded. No identifier occurs twice.
+- RUNS: as a list, but an identifier may occur several times: weights add up.
 - FREQUENT: as a list, with three words before the pairs: the weight that every identifier may be
   short of, the sum of all weights, and the number of pairs kept.
 - SKETCH: the number of plain candidates, flags, the number of named candidates; the sum of all
@@ -29,10 +30,11 @@ from terascope.machine_code import column, compiled_for, inlined, output
 from terascope.sketches.base import Packed, bytes_of
 from terascope.sketches.hitter_ids import Bytes, HitterIds, IdKind, Keys, Words
 
-MAGIC: Final = int.from_bytes(b"TH\1", "little")
+MAGIC: Final = int.from_bytes(b"TH\2", "little")
 LIST: Final = 1
 FREQUENT: Final = 2
 SKETCH: Final = 3
+RUNS: Final = 4
 LIST_HEAD: Final = 2
 LONG_HEAD: Final = 5
 """Words before the pairs of a FREQUENT state, and before the counters of a SKETCH."""
@@ -87,7 +89,7 @@ def contents_of(packed: Packed) -> Contents:
     return Contents(
         starts,
         words,
-        frozenset(v for v in (LIST, FREQUENT, SKETCH) if variants >> v & 1),
+        frozenset(v for v in (LIST, FREQUENT, SKETCH, RUNS) if variants >> v & 1),
         found[0] if found else IdKind.NOTHING,
         int(first_name[-1]),
         name_bytes,
@@ -185,7 +187,7 @@ def before_names(words: Words, first: Any, size: Any) -> Any:
             return np.int64(-1)
         counters = sketch_words(words, first)
         return np.int64(-1) if counters < 0 else LONG_HEAD + counters + 2 * high_half(word)
-    head = LIST_HEAD if variant == LIST else LONG_HEAD
+    head = LONG_HEAD if variant == FREQUENT else LIST_HEAD
     return head + high_half(word) + 2 * low_half(words[first + 1])
 
 
@@ -205,7 +207,7 @@ def check(
         word = words[first]
         variant = variant_of(word)
         kind = np.int64(word >> np.uint64(28) & np.uint64(15))
-        if word & np.uint64(0xFFFFFF) != MAGIC or variant < 1 or variant > 3 or kind > 5:
+        if word & np.uint64(0xFFFFFF) != MAGIC or variant < 1 or variant > RUNS or kind > 5:
             return 0, 0, 0, 0, 0
         before = before_names(words, first, size)
         if before < 0 or before > size:
@@ -302,7 +304,7 @@ def list_pairs(
         if variant_of(words[first]) == SKETCH:
             name += high_half(words[first + 1])
             continue
-        at = first + (LIST_HEAD if variant_of(words[first]) == LIST else LONG_HEAD)
+        at = first + (LONG_HEAD if variant_of(words[first]) == FREQUENT else LIST_HEAD)
         for _ in range(high_half(words[first])):
             keys[count] = np.int64(words[at] >> np.uint64(WEIGHT_BITS)) & 0xFFFFFFFF
             weights[count] = np.int64(words[at] & np.uint64(NARROW_MAX))

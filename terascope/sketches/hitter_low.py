@@ -7,7 +7,8 @@ columns here made them.
   pair it forwards each tuple, the contender of the paper's experiments that does all the work in
   the high level.
 - `HashedPairs` keeps an array as a hash table, so that the weights of one identifier add up. A
-  state leaves when a pair finds no place within eight probes. Its table leaves as it is, empty
+  state leaves when a pair finds no place within eight probes, or the sum of a pair grows too
+  large for its word. Its table leaves as it is, empty
   places included (hash), or without them (compress).
 
 The paper's array has 1 KB, that is 128 pairs. Most groups have very few tuples, so that a state
@@ -30,10 +31,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from terascope.sketches.base import Argument, CodedValues, Numbers, Packed, StateColumn
+from terascope.sketches.base import Argument, CodedValues, Numbers, Packed, StateColumn, packed_of
 from terascope.sketches.hitter_ids import HitterIds, IdKind, Keys, Words
 from terascope.sketches.hitter_layout import (
+    LIST,
+    LIST_HEAD,
+    MAGIC,
     NARROW_MAX,
+    RUNS,
+    WEIGHT_BITS,
     contents_of,
     named_keys,
     pairs_of,
@@ -47,11 +53,13 @@ from terascope.sketches.pair_blocks import (
     gather_blocks,
     hash_tuples,
     measure_blocks,
+    write_blocks,
 )
 
 PAIRS: Final = 128
 """Pairs of a full state: 1 KB."""
 FIRST_WORDS: Final = 1 << 12
+KEPT_WORDS: Final = 1 << 20
 FIRST_STATES: Final = 1 << 8
 
 
@@ -66,11 +74,16 @@ class LowPairs(StateColumn):
             raise ValueError(f"a state has a power of two of pairs, below {1 << SIZES}: {pairs}")
         self.largest = pairs.bit_length() - 1
         self.ids = HitterIds(kind)
+        self.arena: Words = np.empty(FIRST_WORDS, np.uint64)
         self.clear()
 
     def clear(self) -> None:
+        """The arena stays for the next epoch, unless it is large: fresh memory costs more than what
+        is written to it.
+        """
         self.metas: Metas = np.zeros(FIRST_STATES, np.int64)
-        self.arena: Words = np.zeros(FIRST_WORDS, np.uint64)
+        if len(self.arena) > KEPT_WORDS:
+            self.arena = np.empty(FIRST_WORDS, np.uint64)
         self.places: NDArray[np.int64] = np.zeros(SIZES + 1, np.int64)
         """The first free block of each size, 0 for none; then the first word never used."""
         self.places[SIZES] = 1
@@ -81,8 +94,8 @@ class LowPairs(StateColumn):
 
     @property
     def memory_bytes(self) -> int:
-        arrays = (self.metas, self.arena, self._full)
-        return sum(array.nbytes for array in arrays) + self.ids.memory_bytes
+        used = 8 * int(self.places[SIZES])  # memory that was never written to is not there
+        return self.metas.nbytes + used + self._full.nbytes + self.ids.memory_bytes
 
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:
         weights = arguments[1]
@@ -126,15 +139,16 @@ class LowPairs(StateColumn):
         if self._fulls == len(self._full):
             self._full = np.concatenate([self._full, np.zeros_like(self._full)])
         if int(self.places[SIZES]) + (4 << self.largest) > len(self.arena):
-            more = max(len(self.arena), 4 << self.largest)
-            self.arena = np.concatenate([self.arena, np.zeros(more, np.uint64)])
+            used, held = int(self.places[SIZES]), self.arena
+            self.arena = np.empty(len(held) + max(len(held), 4 << self.largest), np.uint64)
+            self.arena[:used] = held[:used]
 
     def _forward(self, numbers: Numbers, keys: Keys, weights: NDArray[np.int64]) -> None:
         """Tuples that are too heavy for a pair leave at once."""
         order = np.argsort(numbers, kind="stable")
         distinct, firsts = np.unique(numbers[order], return_index=True)
         bounds = np.append(firsts, len(order)).astype(np.int64)
-        packed = pack_pairs(bounds, keys[order], weights[order], self.ids)
+        packed = pack_pairs(bounds, keys[order], weights[order], self.ids, RUNS)
         self._heavy.append((distinct.astype(np.int64), packed))
 
     def pack(self, numbers: Numbers) -> Packed:
@@ -145,9 +159,18 @@ class LowPairs(StateColumn):
         bounds = np.zeros(len(metas) + 1, np.int64)
         hashed, whole = int(self.hashed), int(self.whole_tables)
         measure_blocks(metas, hashed, whole, bounds)
-        keys, weights = np.empty((2, int(bounds[-1])), np.int64)
-        gather_blocks(metas, self.arena, hashed, whole, bounds, keys, weights)
-        return pack_pairs(bounds, keys, weights, self.ids)
+        variant = LIST if self.hashed else RUNS
+        if self.ids.count:
+            pairs = np.empty(int(bounds[-1]) + 1, np.uint64)
+            gather_blocks(metas, self.arena, hashed, whole, bounds, pairs)
+            keys = (pairs[:-1] >> np.uint64(WEIGHT_BITS)).astype(np.int64)
+            weights = (pairs[:-1] & np.uint64(NARROW_MAX)).astype(np.int64)
+            return pack_pairs(bounds, keys, weights, self.ids, variant)
+        offsets = bounds + LIST_HEAD * np.arange(len(bounds))
+        words = np.empty(int(offsets[-1]) + 1, np.uint64)
+        head = MAGIC | variant << 24 | int(self.ids.kind) << 28
+        write_blocks(metas, self.arena, hashed, whole, bounds, head, words)
+        return packed_of(8 * offsets, words.view(np.uint8))
 
     def flushed(self) -> tuple[Numbers, Packed] | None:
         parts, self._heavy = self._heavy, []
@@ -189,9 +212,13 @@ class HashedPairs(LowPairs):
 
     hashed = True
 
-    def __init__(self, kind: IdKind, pairs: int = PAIRS, whole_tables: bool = False) -> None:
+    def __init__(
+        self, kind: IdKind, pairs: int = PAIRS, whole_tables: bool = False, exact: int = 0
+    ) -> None:
+        """`exact`: the identifiers that the column of the high level counts exactly."""
         super().__init__(kind, pairs)
         self.whole_tables = whole_tables
+        self.finishes = pairs <= exact and not whole_tables
 
     def _run(
         self, numbers: Numbers, keys: Keys, weights: NDArray[np.int64], at: int

@@ -14,7 +14,6 @@ from terascope.machine_code import INTEGER, column, compiled_for, inlined, outpu
 from terascope.sketches.base import Packed, packed_of
 from terascope.sketches.hitter_ids import NAMED, Bytes, HitterIds, Keys, Words
 from terascope.sketches.hitter_layout import (
-    FREQUENT,
     LIST,
     LIST_HEAD,
     LONG_HEAD,
@@ -26,26 +25,26 @@ from terascope.sketches.hitter_layout import (
     put_name,
 )
 
+NO_EXTRA: Final = np.zeros((0, 3), np.int64)
+
 
 def pack_pairs(
     bounds: NDArray[np.int64],
     keys: Keys,
     weights: Keys,
     ids: HitterIds,
-    extra: NDArray[np.int64] | None = None,
+    variant: int = LIST,
+    extra: NDArray[np.int64] = NO_EXTRA,
 ) -> Packed:
-    """The lists of several states: state i has the pairs bounds[i] to bounds[i + 1]. With `extra`,
-    three numbers for each state, the states are FREQUENT.
+    """The lists of several states: state i has the pairs bounds[i] to bounds[i + 1]. FREQUENT
+    states have three numbers each in `extra`.
     """
-    more = NO_EXTRA if extra is None else extra
     offsets = np.zeros(len(bounds), np.int64)
-    measure_pairs(bounds, keys, weights, ids.ends, len(more), offsets)
+    measure_pairs(bounds, keys, weights, ids.ends, len(extra), offsets)
     words = np.zeros(int(offsets[-1]), np.uint64)
-    write_pairs(bounds, keys, weights, ids.ends, ids.content, int(ids.kind), more, offsets, words)
+    head = variant | int(ids.kind) << 4
+    write_pairs(bounds, keys, weights, ids.ends, ids.content, head, extra, offsets, words)
     return packed_of(8 * offsets, words.view(np.uint8))
-
-
-NO_EXTRA: Final = np.zeros((0, 3), np.int64)
 
 
 @inlined
@@ -85,12 +84,12 @@ def write_pairs(
     weights: Keys,
     ends: NDArray[np.int64],
     content: Bytes,
-    kind: int,
+    head: int,
     extra: NDArray[np.int64],
     offsets: NDArray[np.int64],
     words: Words,
 ) -> None:
-    """Write the lists; the words are 0."""
+    """Write the lists; the words are 0. `head`: the variant, and the kind of identifiers."""
     for i in range(len(bounds) - 1):
         first = offsets[i]
         at = first + LIST_HEAD
@@ -115,6 +114,5 @@ def write_pairs(
                 if keys[k] >= NAMED:
                     at = put_name(words, at, ends, content, keys[k], weights[k])
                     named += 1
-        variant = LIST if len(extra) == 0 else FREQUENT
-        words[first] = head_word(variant, kind, narrow)
+        words[first] = head_word(head & 15, head >> 4, narrow)
         words[first + 1] = halves(wide, named)

@@ -15,7 +15,7 @@ from terascope.hashing import GOLDEN
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.sketches.base import Numbers
 from terascope.sketches.hitter_ids import Keys, Words
-from terascope.sketches.hitter_layout import NARROW_MAX, WEIGHT_BITS
+from terascope.sketches.hitter_layout import LIST_HEAD, NARROW_MAX, WEIGHT_BITS, halves
 
 PROBES: Final = 8
 SCANNED: Final = 3
@@ -23,6 +23,11 @@ SCANNED: Final = 3
 AHEAD: Final = 32
 """Tuples whose places are fetched at a time."""
 SIZES: Final = 16
+FOUND: Final = 0
+NEW: Final = 1
+NO_PLACE: Final = 2
+TOO_HEAVY: Final = 3
+"""What became of a pair that a table takes."""
 
 Metas: TypeAlias = NDArray[np.int64]
 """Descriptions of states: place << 24 | logarithm of the size << 16 | number of pairs."""
@@ -138,34 +143,36 @@ def rehash(arena: Words, at: Any, size: Any, block: Any, grown: Any) -> None:
 
 @inlined
 def put_pair(arena: Words, at: Any, size: Any, count: Any, key: Any, weight: Any) -> Any:
-    """Add a pair to a table: 0 when it was there, 1 when it is new, 2 when it has no place. A sum
-    that would not fit makes a second pair of the same identifier.
+    """Add a pair to a table: FOUND, NEW, NO_PLACE, or TOO_HEAVY when the sum would not fit its
+    word.
     """
     base = np.uint64(at)
     if size <= SCANNED:
         for k in range(np.uint64(count)):
             pair = arena[base + k]
-            same = pair >> np.uint64(WEIGHT_BITS) == key
-            if same and (pair & np.uint64(NARROW_MAX)) + weight <= NARROW_MAX:
+            if pair >> np.uint64(WEIGHT_BITS) == key:
+                if (pair & np.uint64(NARROW_MAX)) + weight > NARROW_MAX:
+                    return TOO_HEAVY
                 arena[base + k] = pair + weight
-                return 0
+                return FOUND
         if count == 1 << size:
-            return 2
+            return NO_PLACE
         arena[base + np.uint64(count)] = key << np.uint64(WEIGHT_BITS) | weight
-        return 1
+        return NEW
     mask = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
     slot = first_slot(key, size)
     for _ in range(PROBES):
         pair = arena[base + slot]
         if pair == 0:
             arena[base + slot] = key << np.uint64(WEIGHT_BITS) | weight
-            return 1
-        same = pair >> np.uint64(WEIGHT_BITS) == key
-        if same and (pair & np.uint64(NARROW_MAX)) + weight <= NARROW_MAX:
+            return NEW
+        if pair >> np.uint64(WEIGHT_BITS) == key:
+            if (pair & np.uint64(NARROW_MAX)) + weight > NARROW_MAX:
+                return TOO_HEAVY
             arena[base + slot] = pair + weight
-            return 0
+            return FOUND
         slot = (slot + np.uint64(1)) & mask
-    return 2
+    return NO_PLACE
 
 
 @compiled_for(
@@ -184,8 +191,10 @@ def hash_tuples(
     full: NDArray[np.int64],
     fulls: int,
 ) -> tuple[int, int]:
-    """Add tuples to tables from `start` on until all are done or there is no room. The places of
-    some tuples ahead are read first, so that they are fetched from memory at the same time.
+    """Add tuples to tables from `start` on until all are done or there is no room. A table leaves
+    when a pair finds no place in one of the largest size, or when a sum exceeds its word. The
+    places of some tuples ahead are read first, so that they are fetched from memory at the same
+    time.
     """
     touched = np.uint64(0)
     for j in range(start, len(numbers)):
@@ -202,19 +211,20 @@ def hash_tuples(
         while True:
             meta = metas[number]
             at, size, count = meta >> 24, size_of(meta), meta & 0xFFFF
+            done = NO_PLACE
             if meta != 0:
                 done = put_pair(arena, at, size, count, key, weight)
-                if done < 2:
+                if done <= NEW:
                     metas[number] = meta + done
                     break
-            grown = min(largest, size + 1)
+            grown = size if done == TOO_HEAVY else min(largest, size + 1)
             if fulls == len(full):
                 return j, fulls
             block = allocate(arena, places, grown)
             if block == 0:
                 return j, fulls
             clear_block(arena, block, grown)
-            if meta != 0 and size == largest:
+            if meta != 0 and grown == size:
                 full[fulls, 0] = numbers[i]
                 full[fulls, 1] = meta
                 fulls += 1
@@ -240,31 +250,58 @@ def free_blocks(metas: Metas, arena: Words, places: NDArray[np.int64]) -> None:
 
 @compiled_for(column(np.int64), INTEGER, INTEGER, output(np.int64))
 def measure_blocks(metas: Metas, hashed: int, whole: int, bounds: NDArray[np.int64]) -> None:
+    """The number of pairs before each block."""
     for i in range(len(metas)):
         pairs = slots_of(metas[i], hashed) if whole != 0 else metas[i] & 0xFFFF
         bounds[i + 1] = bounds[i] + pairs
 
 
+@inlined
+def copy_block(meta: Any, arena: Words, hashed: Any, whole: Any, pairs: Words, start: Any) -> None:
+    """The pairs of a block, with the empty places of a whole table."""
+    at, to = np.uint64(meta >> 24), np.uint64(start)
+    for k in range(np.uint64(slots_of(meta, hashed))):
+        pair = arena[at + k]
+        pairs[to] = pair
+        to += np.uint64(pair != 0 or whole != 0)
+
+
 @compiled_for(
-    column(np.int64), column(np.uint64), INTEGER, INTEGER, column(np.int64),
-    output(np.int64), output(np.int64),
-)  # fmt: skip
+    column(np.int64), column(np.uint64), INTEGER, INTEGER, column(np.int64), output(np.uint64)
+)
 def gather_blocks(
     metas: Metas,
     arena: Words,
     hashed: int,
     whole: int,
     bounds: NDArray[np.int64],
-    keys: Keys,
-    weights: NDArray[np.int64],
+    pairs: Words,
 ) -> None:
-    """The pairs of blocks, with the empty places of whole tables."""
+    """The pairs of blocks. There is room for one more."""
     for i in range(len(metas)):
-        at = np.uint64(metas[i] >> 24)
-        to = np.uint64(bounds[i])
-        for k in range(np.uint64(slots_of(metas[i], hashed))):
-            pair = arena[at + k]
-            if pair != 0 or whole != 0:
-                keys[to] = np.int64(pair >> np.uint64(WEIGHT_BITS))
-                weights[to] = np.int64(pair & np.uint64(NARROW_MAX))
-                to += np.uint64(1)
+        copy_block(metas[i], arena, hashed, whole, pairs, bounds[i])
+
+
+@compiled_for(
+    column(np.int64), column(np.uint64), INTEGER, INTEGER, column(np.int64), INTEGER,
+    output(np.uint64),
+)  # fmt: skip
+def write_blocks(
+    metas: Metas,
+    arena: Words,
+    hashed: int,
+    whole: int,
+    bounds: NDArray[np.int64],
+    head: int,
+    words: Words,
+) -> None:
+    """Blocks of plain identifiers as packed states: their pairs are laid out the same. There is
+    room for one word more. `head`: the first half of the first word.
+    """
+    for i in range(len(metas)):
+        first = bounds[i] + i * LIST_HEAD
+        copy_block(metas[i], arena, hashed, whole, words, first + LIST_HEAD)
+    for i in range(len(metas)):
+        first = np.uint64(bounds[i] + i * LIST_HEAD)
+        words[first] = halves(head, bounds[i + 1] - bounds[i])
+        words[first + np.uint64(1)] = np.uint64(0)

@@ -17,11 +17,17 @@ from terascope.hashing import GOLDEN
 from terascope.machine_code import inlined
 from terascope.sketches.hitter_ids import Words
 from terascope.sketches.hitter_layout import WEIGHT_MAX
-from terascope.sketches.pair_blocks import SCANNED, Metas, allocate, meta_of, release, size_of
-
-FOUND = 0
-NEW = 1
-NO_PLACE = 2
+from terascope.sketches.pair_blocks import (
+    FOUND,
+    NEW,
+    NO_PLACE,
+    SCANNED,
+    Metas,
+    allocate,
+    meta_of,
+    release,
+    size_of,
+)
 
 
 def size_for(pairs: int) -> int:

@@ -21,8 +21,8 @@ from terascope.sketches.hitter_layout import (
     low_half,
     sketch_words,
 )
-from terascope.sketches.pair_blocks import SIZES, Metas, release, size_of
-from terascope.sketches.pair_tables import NO_PLACE, add_pair, plus, slots_in_table
+from terascope.sketches.pair_blocks import NO_PLACE, SIZES, Metas, release, size_of
+from terascope.sketches.pair_tables import add_pair, plus, slots_in_table
 
 SKETCHES: Final = 0
 WIDES: Final = 1
@@ -248,9 +248,27 @@ def make_sketch(
             keys, weights, 0, count, sketch, counters, wides, sketches, candidates, used, sizes,
             prefixes,
         )  # fmt: skip
+        begin_candidates(keys, weights, sketches, candidates, sketch, sizes[3])
         release(arena, places, meta >> 24, size_of(meta) + 1)
     metas[number] = ~sketch
     return sketch
+
+
+@inlined
+def begin_candidates(
+    keys: Keys, weights: Keys, sketches: Any, candidates: Any, sketch: Any, most: Any
+) -> None:
+    """The heaviest identifiers of a table are the candidates of the sketch that it becomes. Their
+    weights are known.
+    """
+    order = np.argsort(-weights)
+    facts, first = sketch * FACTS, sketch * 2 * most
+    count = min(most, len(keys))
+    for k in range(count):
+        candidates[first + k] = keys[order[k]]
+        candidates[first + most + k] = weights[order[k]]
+    sketches[facts + 2] = count
+    sketches[facts + 3] = weights[order[count - 1]] if count == most and count > 0 else 0
 
 
 @inlined

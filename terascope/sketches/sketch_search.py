@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terascope.machine_code import INTEGER, column, compiled_for, output
-from terascope.sketches.count_min import SEARCHED_BITS, SketchSize, estimate_bits, estimate_key
+from terascope.sketches.count_min import (
+    SEARCHED_BITS,
+    SketchSize,
+    estimate_bits,
+    estimate_key,
+    is_scrambled,
+    unscrambled,
+)
 from terascope.sketches.hitter_ids import HitterIds, Keys, Prefixes, Words
 from terascope.sketches.hitter_layout import LONG_HEAD, WEIGHT_MAX, Contents
 
@@ -30,18 +37,22 @@ class Sketch:
     ids: HitterIds
 
     @property
+    def sizes(self) -> Keys:
+        return self.size.array(self.ids.kind)
+
+    @property
     def keys(self) -> Keys:
         return np.array(list(self.candidates), np.int64)
 
     def estimates(self, keys: Keys) -> Keys:
         found = np.empty(len(keys), np.int64)
-        estimate_keys(self.cells, keys, self.size.array, self.ids.prefixes, found)
+        estimate_keys(self.cells, keys, self.sizes, self.ids.prefixes, found)
         bounds = [self.candidates.get(key, WEIGHT_MAX) for key in keys.tolist()]
         return np.minimum(found, np.array(bounds, np.int64))
 
     def search(self, threshold: int, levels: int) -> tuple[Keys, Keys]:
-        """The plain prefixes with at least a weight, and their estimates: `levels` levels above
-        whole identifiers.
+        """The plain identifiers with at least a weight, or their prefixes `levels` levels above
+        them, and estimates. Prefixes are those of the bits that the sketch counts.
         """
         found = np.arange(256, dtype=np.int64)
         estimates = self.cells[:256].astype(np.int64)
@@ -49,6 +60,8 @@ class Sketch:
         found, estimates = found[heavy], estimates[heavy]
         for level in range(self.size.levels - 1, levels - 1, -1):
             found, estimates = children(self, found, estimates, level, max(1, threshold))
+        if not levels and is_scrambled(self.ids.kind):
+            found = unscrambled(found)
         return found, estimates
 
 
@@ -98,7 +111,7 @@ def children(
     inner = (found[:, None] << step | np.arange(1 << step)).reshape(-1)
     bounds = np.repeat(estimates, 1 << step)
     below = np.empty(len(inner), np.int64)
-    estimate_prefixes(sketch.cells, inner, level, sketch.size.array, below)
+    estimate_prefixes(sketch.cells, inner, level, sketch.sizes, below)
     below = np.minimum(below, bounds)
     heavy = below >= threshold
     return inner[heavy], below[heavy]

@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from terascope.cli.live_view import LiveView, plain_line
-from terascope.cli.status_view import StatusView
+from terascope.cli.status_view import StatusView, tell_why
 from terascope.operate.status import Status
 from tests.operate.statuses import (
+    CHOSEN,
     ETH0,
     ETH1,
     STATUS,
@@ -117,6 +118,16 @@ def test_a_tree_has_a_line() -> None:
     tables = replace(both, tree=(), intermediate=0)
     line = "tables of eth0: 3 aggregations, 2 in 1 common tables, for 5 min, to save 42%; 1.6"
     assert shown(replace(STATUS, trees=(tables,)))[2].startswith(line)
+
+
+def test_a_strategy_has_a_line() -> None:
+    chosen = "states of low1.quantile_len: gk_lite for 2 min: few full buffers"
+    open_ = "states of low1.quantile_len: no strategy yet: by tasks"
+    others = shown(STATUS)
+    assert shown(CHOSEN) == [*others[:2], chosen, open_, *others[2:]]
+    made, file = console(False)
+    tell_why(made, CHOSEN, CHOSEN.queries[1], frozenset())
+    assert file.getvalue().splitlines()[1:3] == [chosen, open_]
 
 
 def test_widths_do_not_change_with_the_numbers() -> None:

@@ -81,7 +81,7 @@ def approximate(plan: Plan) -> list[str]:
         stream.name
         for stream in plan
         for rel in walk(stream.rel)
-        if isinstance(rel, Aggregate) and any(agg.function.error_bound for _, agg in rel.aggs)
+        if isinstance(rel, Aggregate) and any(agg.function.bound() for _, agg in rel.aggs)
     ]
 
 

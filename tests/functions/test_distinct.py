@@ -53,7 +53,7 @@ def test_counts_are_near(strategy: str) -> None:
     values = [k % 5000 for k in range(20000)]
     assert plain(ApproxCountDistinct(), values, strategy) == 5000
     found = kept(ApproxCountDistinct(), Type.INT, values, strategy)
-    assert ApproxCountDistinct().within_bound([(v,) for v in values], found, strategy)
+    assert found == pytest.approx(5000, rel=0.3 if strategy == "fm" else 0.05)
 
 
 def test_an_unknown_strategy_is_refused() -> None:
@@ -118,7 +118,7 @@ def test_entropy() -> None:
     assert kept(Entropy(), Type.INT, few) == pytest.approx(plain(Entropy(), few), abs=1e-9)
     many = [int(x) for x in np.random.default_rng(1).zipf(1.2, 30000) % 10**6]
     assert len(set(many)) > 1024
-    assert Entropy().within_bound([(v,) for v in many], kept(Entropy(), Type.INT, many))
+    assert kept(Entropy(), Type.INT, many) == pytest.approx(plain(Entropy(), many), abs=0.35)
     assert math.isclose(plain(Entropy(), [1, 1, 2]), 0.9182958340544896)
 
 

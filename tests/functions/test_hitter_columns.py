@@ -24,11 +24,15 @@ VALUES: dict[Type, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("aggregate", [HeavyHitters(), TopK()], ids=lambda a: a.name)
+@pytest.mark.parametrize(
+    ("aggregate", "strategy"),
+    [(HeavyHitters(), ""), (HeavyHitters(), "compress+adaptive(20)"), (TopK(), "")],
+    ids=["heavy_hitters", "sketches", "top_k"],
+)
 @pytest.mark.parametrize("type_", VALUES, ids=lambda t: t.value)
-def test_lists_of_a_column(aggregate: HeavyHitters, type_: Type) -> None:
+def test_lists_of_a_column(aggregate: HeavyHitters, strategy: str, type_: Type) -> None:
     rng = np.random.default_rng(1)
-    kind = aggregate.state((type_, Type.UINT), ("",))
+    kind = aggregate.state((type_, Type.UINT), (strategy,))
     assert kind is not None
     sizes = np.array([0, 1, 2, 7, 40, 40, 3000])
     numbers = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))

@@ -12,7 +12,7 @@ import pytest
 from terascope.functions.aggregates.hitters import HeavyHitters, HittersState, TopK
 from terascope.functions.base import AggregateFunction, ValueMistake
 from terascope.functions.registry import Functions
-from terascope.sketches.base import packed_states
+from terascope.sketches.base import Traffic, packed_states
 from terascope.types import Type, parse_ip
 
 FUNCTIONS = Functions.builtin()
@@ -177,3 +177,24 @@ def test_identifiers_are_written_as_they_are() -> None:
         aggregate = HeavyHitters()
         answer = aggregate.finish(aggregate.reduce(aggregate.zero(""), value, 2), 1)
         assert answer == f'[{{"id": {text}, "estimate": 2, "error": 0}}]'
+
+
+def test_a_strategy_says_how_many_identifiers_are_exact() -> None:
+    aggregate = HeavyHitters()
+    for known in ("compress+adaptive(256)", "hash+adaptive", "buffer+adaptive(1)", "low_sketch"):
+        assert aggregate.has_strategy(known)
+    for number in ("(0)", "(99999)", "()", "(-1)", "(64", "(1.5)"):
+        assert not aggregate.has_strategy(f"compress+adaptive{number}")
+    for text in ("hash+direct(64)", "adaptive(64)"):
+        assert not aggregate.has_strategy(text)
+        with pytest.raises(ValueMistake, match="has no strategy"):
+            aggregate.zero(text)
+    kinds = [aggregate.state((Type.UINT, Type.UINT), (s,)) for s in ("", "compress+adaptive")]
+    assert [kind.strategy for kind in kinds if kind] == [
+        "compress+adaptive(2048)",
+        "compress+adaptive",
+    ]
+    assert kinds[0] is not None
+    assert kinds[0].choose is not None
+    few, many = (kinds[0].choose(Traffic(t, g, 0.0)) for t, g in ((1e6, 1e4), (1e9, 1e5)))
+    assert (few.strategy, many.strategy) == ("compress+adaptive(2048)", "compress+adaptive(512)")

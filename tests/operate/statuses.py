@@ -14,7 +14,12 @@ from terascope.operate.status import (
     StoreStatus,
     Trace,
 )
-from terascope.streaming.replan.sharing_status import ClusterStatus, TreeStatus, WindowStatus
+from terascope.streaming.replan.sharing_status import (
+    ClusterStatus,
+    StrategyStatus,
+    TreeStatus,
+    WindowStatus,
+)
 
 STARTED = 1_700_000_000.0
 """2023-11-14 22:13:20 UTC."""
@@ -126,5 +131,9 @@ STATUS = Status(
     (Trace("t1", "eth0", (("decode", NOW - 2.0), ("low1", NOW - 1.5))),),
     {"threshold": "100"},
 )
+STRATEGY = StrategyStatus(
+    "eth0", "low1", "quantile_len", "gk_lite", "few full buffers", NOW - 120, 9000.0, 40.0, 1.1
+)
 TREED = replace(STATUS, trees=(TREE,))
+CHOSEN = replace(STATUS, strategies=(STRATEGY, replace(STRATEGY, strategy="", why="by tasks")))
 WINDOWED = replace(STATUS, windows=(WINDOWS,))

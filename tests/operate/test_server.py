@@ -16,7 +16,7 @@ from terascope.diagnostic import StreamError
 from terascope.operate.server import StatusServer, fetch_status
 from terascope.operate.status import Status
 from terascope.streaming.state.runs import Run
-from tests.operate.statuses import ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
+from tests.operate.statuses import CHOSEN, ETH0, NOW, STATUS, TALKERS, TREED, WINDOWED, run_status
 
 
 class Clock:
@@ -112,6 +112,12 @@ def test_metrics_are_for_prometheus(server: StatusServer) -> None:
     assert found["terascope_tree_gain", ("low1", "eth0")] == 0.42
     assert found["terascope_tree_since_seconds", ("low1", "eth0")] == NOW - 300
     assert found["terascope_tree_probes_per_tuple", ("low1", "eth0")] == 1.625
+
+
+def test_metrics_of_strategies(server: StatusServer) -> None:
+    server.publish(CHOSEN)
+    found = samples(server)
+    assert found["terascope_strategy_groups", ("low1", "eth0", "quantile_len", "gk_lite")] == 40.0
 
 
 def test_metrics_of_windows(server: StatusServer) -> None:

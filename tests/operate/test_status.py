@@ -9,7 +9,7 @@ import pytest
 
 from terascope.diagnostic import StreamError
 from terascope.operate.status import RunStatus, Status
-from tests.operate.statuses import ETH1, STATUS, TALKERS, TREED, WINDOWED
+from tests.operate.statuses import CHOSEN, ETH1, STATUS, TALKERS, TREED, WINDOWED
 
 
 def test_json_and_back_is_the_same() -> None:
@@ -19,6 +19,7 @@ def test_json_and_back_is_the_same() -> None:
     assert again == STATUS
     assert Status.from_json(TREED.to_json()) == TREED
     assert Status.from_json(WINDOWED.to_json()) == WINDOWED
+    assert Status.from_json(CHOSEN.to_json()) == CHOSEN
     assert again.queries[0].holds[0].input == "eth1"
     assert again.traces[0].hops[1][0] == "low1"
     # Numbers stay exact, and of their kind: nanoseconds do not fit into a float.

@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from terascope.functions.aggregates.hitters import STRATEGIES, state_kind
+from terascope.functions.aggregates.hitters import STRATEGIES, HittersState, state_kind
 from terascope.functions.vector_dictionary import VectorDictionary
 from terascope.sketches.base import CodedValues, Packed, StateColumn, packed_states
-from terascope.sketches.count_min import SketchSize
+from terascope.sketches.count_min import SketchSize, scrambled, unscrambled
 from terascope.sketches.frequent_items import CAPACITY
 from terascope.sketches.hitter_answers import Hitters, exact_state
 from terascope.sketches.hitter_high import HitterStates
 from terascope.sketches.hitter_ids import IdKind
+from terascope.sketches.hitter_layout import contents_of
 from terascope.sketches.hitter_low import BufferedPairs, HashedPairs
+from terascope.types import Type
 from terascope.types import parse_ip as read_ip
 
 ZERO = np.zeros(1, np.int64)
@@ -241,6 +243,72 @@ def test_names_are_forgotten_with_the_last_state() -> None:
             assert column.ids.memory_bytes > 400 * 8
             column.drop(np.array([399]))
             assert column.ids.memory_bytes < empty
+
+
+@pytest.mark.parametrize("strategy", ["", "compress+adaptive(200)", "hash+adaptive"])
+def test_a_state_is_a_sketch_if_and_only_if_it_has_more_identifiers(strategy: str) -> None:
+    kind = HittersState().state((Type.UINT, Type.UINT), (strategy,))
+    assert kind is not None
+    most = {"": 2048, "compress+adaptive(200)": 200, "hash+adaptive": 64}[strategy]
+    rng = np.random.default_rng(13)
+    for count in (most, most + 1):
+        ids = rng.permutation(np.tile(np.arange(count) * 7, 3))
+        for parts in (1, 5):
+            high = kind.high()
+            for part in np.array_split(ids, parts):
+                low = kind.low()
+                low.iterate(np.zeros(len(part), np.int64), [part, part + 1])
+                full = low.flushed()
+                if full is not None:
+                    high.merge(*full)
+                packed = low.pack(ZERO)
+                if low.finishes:  # as the super-aggregate packs it
+                    assert Hitters(packed[0].as_py()).sketch is None
+                high.merge(ZERO, packed)
+            held = Hitters(one(high))
+            assert (held.sketch is not None) == (count > most)
+            assert held.total == int((ids + 1).sum())
+
+
+def test_identifiers_of_a_low_table_do_not_repeat() -> None:
+    """A sum that exceeds the word of its pair makes the table leave."""
+    low = HashedPairs(IdKind.INTEGER)
+    ids, weights = np.array([5, 6, 5, 6, 5]), np.array([2**30, 1, 2**30, 1, 2**30])
+    low.iterate(np.zeros(5, np.int64), [ids, weights])
+    full = low.flushed()
+    assert full is not None
+    states = [Hitters(s.as_py()) for s in (*full[1], low.pack(ZERO)[0])]
+    assert sum(s.estimate(5).estimate for s in states) == 3 * 2**30
+    for state in (*full[1].to_pylist(), one(low)):
+        assert int(contents_of(packed_states([state])).words[0] >> np.uint64(32)) == len(
+            Hitters(state).pairs
+        )
+
+
+def test_consecutive_numbers_are_estimated_as_well_as_any_others() -> None:
+    rng = np.random.default_rng(14)
+    ids = rng.integers(0, 400, 40_000)
+    spread = rng.permutation(2**32 - 1 - np.arange(400) * 10_000_019)
+    errors = []
+    for values in (ids + 1024, spread[ids]):
+        column = HitterStates(IdKind.INTEGER, 0)
+        column.iterate(np.zeros(len(ids), np.int64), [values, np.ones(len(ids), np.int64)])
+        held, exact = Hitters(one(column)), counted(values, np.ones(len(ids), np.int64))
+        errors.append(sum(held.estimate(v).estimate - w for v, w in exact.items()))
+    assert errors[0] < 1.2 * errors[1]
+    bits = rng.integers(0, 2**32, 1000)
+    sizes = SketchSize().array(IdKind.INTEGER)
+    mixed = np.array([scrambled(int(b), sizes) for b in bits])
+    assert np.array_equal(unscrambled(mixed), bits)
+
+
+def test_the_heaviest_of_a_table_keep_their_weights_in_a_sketch() -> None:
+    ids = np.arange(401)
+    column = HitterStates(IdKind.INTEGER, 400)
+    column.iterate(np.zeros(len(ids), np.int64), [ids, 1000 - ids])
+    held = Hitters(one(column))
+    assert held.sketch is not None
+    assert [(h.id, h.estimate) for h in held.hits()[:60]] == [(i, 1000 - i) for i in range(60)]
 
 
 # ---- weights, identifiers ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from terascope.sketches.base import Traffic, packed_states
+from terascope.sketches.base import Levels, Traffic, packed_states
 from terascope.sketches.greenwald_khanna import STRATEGIES, merging_kind, quantile_kind
 from terascope.sketches.kll import quantiles_of
 from terascope.sketches.quantile_columns import Summaries
@@ -225,12 +225,15 @@ def test_the_strategy_suits_the_traffic() -> None:
     kind = quantile_kind(0.01)
     assert kind.choose is not None
     assert kind.strategy == kind.choose(Traffic(1e6, 1e4, 1.1)).strategy == "gk_lite"
-    apart = kind.choose(Traffic(1e6, 10, 1.1, shares_core=False))
+    elsewhere = Levels(8.0, "8 cores send to one")
+    apart = kind.choose(Traffic(1e6, 10, 1.1, elsewhere))
     assert (apart.strategy, apart.why) == (
         "gk_heavy",
-        "100000 tuples a group are summarised before they are sent",
+        "100,000 tuples a group; 8 cores send to one: 96 ns a tuple, gk_lite 166",
     )
-    assert kind.choose(Traffic(1e6, 1e6, 1.1, shares_core=False)).strategy == "gk_lite"
+    assert kind.choose(Traffic(1e6, 10, 1.1)).strategy == "gk_lite", "the times add up"
+    assert kind.choose(Traffic(1e6, 10, 1.1, Levels(2.0))).strategy == "gk_lite"
+    assert kind.choose(Traffic(1e6, 1e6, 1.1, elsewhere)).strategy == "gk_lite"
     assert apart == kind
     assert apart.choose is None
     assert quantile_kind(0.01, "kll") != kind

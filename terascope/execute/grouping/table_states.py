@@ -56,9 +56,9 @@ class SlotStates:
         some = rows if present else rows[self.masks[rows] != 0]
         if not len(some):
             return
-        everybody = len(some) == len(self.numbers) - 1
-        numbers = self.numbers[:-1] if everybody else self.numbers[some]
-        arguments = [own if everybody else taken(own, some) for own in self.arguments]
+        run = run_of(some)
+        numbers = self.numbers[some if run is None else run]
+        arguments = [taken(own, some if run is None else run) for own in self.arguments]
         if self.kind.from_states:
             self.column.merge(numbers, arguments[0])
         else:
@@ -84,10 +84,22 @@ def sampled_traffic(codes: Sequence[Codes], rows: Codes) -> Traffic:
     return Traffic(len(rows), found.groups(keys), found.exponent(keys))
 
 
-def taken(argument: Any, rows: Codes) -> Argument:
+def run_of(rows: Codes) -> slice | None:
+    """Rows that follow each other, as those of an epoch mostly do; None for others."""
+    first = int(rows[0])
+    if int(rows[-1]) - first != len(rows) - 1 or not (np.diff(rows) == 1).all():
+        return None
+    return slice(first, first + len(rows))
+
+
+def taken(argument: Any, rows: Codes | slice) -> Argument:
     if isinstance(argument, CodedValues):
         return replace(argument, codes=argument.codes[rows])
-    return argument.take(rows) if not isinstance(argument, np.ndarray) else argument[rows]
+    if isinstance(argument, np.ndarray) or isinstance(rows, slice):
+        found: Argument = argument[rows]
+    else:
+        found = argument.take(rows)
+    return found
 
 
 class TableStates:
@@ -147,7 +159,8 @@ class TableStates:
             seen = seen_rows(made, j)
             numbers = made[seen, word]
             with telling_states():
-                made[seen, word] = store.add(own.column.pack(numbers))
+                packed = own.column.pack(numbers)
+                made[seen, word] = store.add(packed, finished=own.column.finishes)
                 own.column.drop(numbers)
         return made
 

@@ -10,15 +10,18 @@ that they finish is the one an engine would have made of the same values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from terascope.functions.aggregates.counting import CountDups, Sets, include, members, unite
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.base import State, Value, ValueMistake
+from terascope.functions.bounds import Bound, Errors, differences, impossible, no_errors
 from terascope.functions.values import distinct_key
 from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import StateKind, packed_states
@@ -34,7 +37,8 @@ STRATEGIES: Final = {
     "fm": "64 bitmaps of Flajolet and Martin: 0.5 KB, standard error 10%",
 }
 DEFAULT_STRATEGY: Final = "hll"
-AT_MOST: Final = "exact up to 64 different values; above, within 5% (fm: 30%) in 99 of 100 cases"
+DIFFERENT: Final = "the number of different values"
+NEAR: Final = Bound(0.05, DIFFERENT, cases=0.99, exact_to=64)
 
 Different: TypeAlias = tuple[str, Sets]
 """The strategy, and the different values."""
@@ -49,7 +53,6 @@ class ApproxCountDistinct(PlainAggregate):
     default_parameters: ClassVar[tuple[Value, ...]] = ("",)
     example_parameters: ClassVar[tuple[Value, ...]] = ("",)
     strategies = STRATEGIES
-    error_bound = AT_MOST
     doc = "about how many different values there are"
 
     def zero(self, *parameters: Value) -> Different:
@@ -77,9 +80,11 @@ class ApproxCountDistinct(PlainAggregate):
         sizes = distinct_columns(packed)
         return None if sizes is None else pa.array(sizes[1])
 
-    def within_bound(self, rows: Sequence[Sequence[Value]], found: int, strategy: str) -> bool:
-        """Whether a value is as near to the exact one as the class says."""
-        return near_count({row[0] for row in rows}, found, 0.3 if strategy == "fm" else 0.05)
+    def bound(self, *parameters: Value) -> Bound:
+        return replace(NEAR, most=0.3) if checked_strategy(self.name, *parameters) == "fm" else NEAR
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return count_errors(columns[0], found)
 
 
 class RunningApproxCountDistinct(ApproxCountDistinct):
@@ -91,7 +96,6 @@ class RunningApproxCountDistinct(ApproxCountDistinct):
 class ApproxCountDups(CountDups):
     name = "approx_count_dups"
     cheap = True
-    error_bound = "the number of different values is exact up to 64, else within 5% in 99 of 100"
     doc = "about how many values had occurred before: COUNT(x) - approx_count_distinct(x)"
 
     def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
@@ -106,8 +110,11 @@ class ApproxCountDups(CountDups):
         sizes = distinct_columns(packed)
         return None if sizes is None else pa.array(np.maximum(0, sizes[0] - sizes[1]))
 
-    def within_bound(self, rows: Sequence[Sequence[Value]], found: int) -> bool:
-        return near_count({row[0] for row in rows}, len(rows) - found)
+    def bound(self, *parameters: Value) -> Bound:
+        return NEAR
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return count_errors(columns[0], len(columns[0]) - found)
 
 
 class DistinctState(Collecting):
@@ -116,7 +123,6 @@ class DistinctState(Collecting):
     name = "distinct_state"
     returns = Type.BINARY
     cheap = True
-    error_bound = AT_MOST
     doc = "distinct_state(x): a state of the different values, for distinct_of and set operations"
 
     def finish(self, state: Runs, *parameters: Value) -> bytes | None:
@@ -147,10 +153,11 @@ class DistinctState(Collecting):
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         return filled_states(packed)
 
-    def within_bound(self, rows: Sequence[Sequence[Value]], found: Value) -> bool:
-        return near_count(
-            {row[0] for row in rows}, 0 if found is None else distinct_estimate(found)
-        )
+    def bound(self, *parameters: Value) -> Bound:
+        return NEAR
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return count_errors(columns[0], 0 if found is None else round(distinct_estimate(found)))
 
 
 class Entropy(Collecting):
@@ -158,10 +165,6 @@ class Entropy(Collecting):
     returns = Type.FLOAT
     cheap = True
     takes_held = True
-    error_bound = (
-        "exact up to 1024 different values; above, the standard error is 0.11 bits, and the entropy"
-        " is within 0.35 bits in 99 of 100 cases"
-    )
     doc = "the Shannon entropy of the values, in bits; NULL when there is no value"
 
     def finish(self, state: Runs, *parameters: Value) -> float | None:
@@ -176,16 +179,20 @@ class Entropy(Collecting):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return None if packed is None else entropy_of(packed)
 
-    def within_bound(self, rows: Sequence[Sequence[Value]], found: float | None) -> bool:
-        exact = self.finish((tuple(row[0] for row in rows),))
-        if found is None or exact is None:
-            return found is exact
-        return abs(found - exact) <= (0.35 if len(set(rows)) > MOST_PAIRS else 1e-9)
+    def bound(self, *parameters: Value) -> Bound:
+        return Bound(0.35, unit="bits", cases=0.99, exact_to=MOST_PAIRS)
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        if found is None or not len(columns[0]):
+            return no_errors() if found is None and not len(columns[0]) else impossible()
+        counts = columns[0].value_counts().field("counts").to_pylist()
+        return differences(found, exact_entropy(counts))
 
 
-def near_count(values: Collection[Value], found: float, bound: float = 0.05) -> bool:
-    """Whether a number of different values is as near to the exact one as the classes say."""
-    return abs(found - len(values)) <= (bound * len(values) if len(values) > 64 else 0.5)
+def count_errors(values: pa.Array, found: int) -> Errors:
+    """The error of a number of different values."""
+    exact = pc.count_distinct(values).as_py()
+    return differences(found, exact, exact or 1.0)
 
 
 def checked_strategy(name: str, strategy: Value = "") -> str:

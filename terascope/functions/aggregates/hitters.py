@@ -12,7 +12,9 @@ that a query names, or the optimiser chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
@@ -22,26 +24,31 @@ import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import Value, ValueMistake
+from terascope.functions.bounds import Bound, Errors
 from terascope.functions.hitter_columns import listed_column
+from terascope.functions.hitter_errors import list_errors, state_errors
 from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
 from terascope.functions.signatures import ANYTHING, INTEGER
 from terascope.functions.values import distinct_key
-from terascope.sketches.base import StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.base import FORCED, StateColumn, StateKind, Traffic, packed_states
+from terascope.sketches.count_min import SketchSize
 from terascope.sketches.frequent_items import CAPACITY
 from terascope.sketches.hitter_answers import exact_state
-from terascope.sketches.hitter_high import HitterStates
+from terascope.sketches.hitter_high import EXACT, MOST_EXACT, HitterStates
 from terascope.sketches.hitter_ids import IdKind, kind_of
-from terascope.sketches.hitter_low import BufferedPairs, HashedPairs
+from terascope.sketches.hitter_low import PAIRS, BufferedPairs, HashedPairs
 from terascope.types import Type
 
 STRATEGIES: Final[Mapping[str, str]] = {
     "buffer+direct": "low: pairs as they arrive; high: a sketch for every group",
-    "buffer+adaptive": "low: pairs as they arrive; high: exact up to 64 identifiers, then a sketch",
+    "buffer+adaptive": "low: pairs as they arrive; high: exact up to 64 identifiers, or"
+    " as buffer+adaptive(n) says, then a sketch",
     "hash+direct": "low: a hash table; high: a sketch for every group",
-    "hash+adaptive": "low: a hash table; high: exact up to 64 identifiers, then a sketch",
+    "hash+adaptive": "low: a hash table; high: exact up to 64 identifiers, or as hash+adaptive(n)"
+    " says, then a sketch",
     "compress+direct": "low: a hash table that leaves without gaps; high: a sketch for every group",
     "compress+adaptive": "low: a hash table that leaves without gaps; high: exact up to 64"
-    " identifiers, then a sketch",
+    " identifiers, or as compress+adaptive(n) says, then a sketch",
     "low_sketch": "low: a sketch for every group; high: sketches are added",
     "frequent_items": "low: a hash table that leaves without gaps; high: the 384 heaviest, purged",
     "high_only": "low: each tuple is forwarded; high: exact up to 64 identifiers, then a sketch",
@@ -51,25 +58,48 @@ STRATEGIES: Final[Mapping[str, str]] = {
 
 SMALL: Final = 64
 """The bytes of a state that may be empty."""
-LONG_GROUP: Final = 10_000
-"""Groups of so many tuples on average have more identifiers than an exact list, if they are not
-skewed."""
+CHOSEN: Final = 2048
+"""Identifiers that a state counts exactly where the query names no strategy. A pair costs one probe
+and 8 bytes when packed, a sketch seven counters and 8 KB: an exact table is faster than a sketch
+and takes up to twice its room."""
+CHOSEN_FEWER: Final = 512
+"""The same where exact tables would take much memory: as much as a sketch takes."""
+MUCH_MEMORY: Final = 256 << 20
+PAIR_BYTES: Final = 16
+USUAL: Final = f"compress+adaptive({CHOSEN})"
 
 
-def state_kind(kind: IdKind, strategy: str, is_open: bool = False) -> StateKind:
-    """The columns of a strategy for identifiers of a kind. `is_open`: the traffic may change it."""
-    low, _, high = strategy.partition("+")
+def exact_of(strategy: str) -> tuple[str, int] | None:
+    """The strategy without the number of identifiers that are counted exactly, and that number;
+    None: there is no such strategy.
+    """
+    if strategy in STRATEGIES:
+        return strategy, EXACT
+    found = re.fullmatch(r"(.+\+adaptive)\(([0-9]{1,6})\)", strategy)
+    if found is None or found[1] not in STRATEGIES or not 1 <= int(found[2]) <= MOST_EXACT:
+        return None
+    return found[1], int(found[2])
+
+
+def state_kind(kind: IdKind, strategy: str, is_open: bool = False, pairs: int = PAIRS) -> StateKind:
+    """The columns of a strategy for identifiers of a kind. `is_open`: the traffic may change it.
+    `pairs`: of a full table next to the source.
+    """
+    known = exact_of(strategy)
+    assert known is not None
+    low, _, high = known[0].partition("+")
+    exact = known[1]
     lows: dict[str, Callable[[], StateColumn]] = {
         "buffer": partial(BufferedPairs, kind),
         "hash": partial(HashedPairs, kind, whole_tables=True),
-        "compress": partial(HashedPairs, kind),
+        "compress": partial(HashedPairs, kind, pairs, exact=exact if high == "adaptive" else 0),
         "low_sketch": partial(HitterStates, kind, 0),
         "frequent_items": partial(HashedPairs, kind),
         "high_only": partial(BufferedPairs, kind, 1),
     }
     highs: dict[str, Callable[[], StateColumn]] = {
         "direct": partial(HitterStates, kind, 0),
-        "adaptive": partial(HitterStates, kind),
+        "adaptive": partial(HitterStates, kind, exact),
         "low_sketch": partial(HitterStates, kind, 0),
         "frequent_items": partial(HitterStates, kind, CAPACITY, purged=True),
         "high_only": partial(HitterStates, kind),
@@ -80,17 +110,21 @@ def state_kind(kind: IdKind, strategy: str, is_open: bool = False) -> StateKind:
         lows[low],
         highs[high or low],
         strategy=strategy,
-        why="" if is_open else "the query says so",
+        why="" if is_open else FORCED,
         choose=partial(chosen_kind, kind) if is_open and family == "sketch" else None,
     )
 
 
 def chosen_kind(kind: IdKind, traffic: Traffic) -> StateKind:
-    """The strategy that suits some traffic."""
-    large = traffic.per_group > LONG_GROUP and traffic.exponent < 0.5
-    made = state_kind(kind, "compress+direct" if large else "compress+adaptive")
-    what = "all have sketches soon" if large else "most stay exact lists"
-    return replace(made, why=f"{traffic.per_group:,.0f} tuples a group: {what}")
+    """The strategy that suits some traffic: how many identifiers of a group are counted exactly.
+    The number never depends on the tuples that a single task sees, so that a group has a sketch if
+    and only if it has more identifiers, however its tuples are split.
+    """
+    largest = PAIR_BYTES * traffic.groups * min(traffic.per_group, CHOSEN)
+    exact = CHOSEN if largest <= MUCH_MEMORY else CHOSEN_FEWER
+    made = state_kind(kind, f"compress+adaptive({exact})", pairs=exact)
+    why = f"up to {largest / (1 << 20):,.0f} MB of exact tables in an epoch"
+    return replace(made, why=f"{traffic.per_group:,.0f} tuples a group, {why}")
 
 
 class HittersState(Collecting):
@@ -110,21 +144,19 @@ class HittersState(Collecting):
     takes_states: ClassVar[bool] = True
     """An argument of type BINARY is a packed state of `hitters`, not any bytes."""
     strategies: ClassVar[Mapping[str, str]] = STRATEGIES
-    usual_strategy: ClassVar[str] = "compress+adaptive"
+    usual_strategy: ClassVar[str] = USUAL
     """The strategy where nothing is known of the traffic."""
-    error_bound: ClassVar[str] = (
-        "exact up to 64 different identifiers in a group; beyond that an estimate is never below"
-        " the weight, and above it by more than 1.07% of the weight of the group for at most 14% of"
-        " the identifiers; with frequent_items never by more than 0.53%"
-    )
     doc = "hitters(id [, weight]): a state from which hitters_of lists the heaviest identifiers"
 
     def zero(self, *parameters: Value) -> Runs:
         strategy = parameters[0] if parameters else ""
-        if strategy and strategy not in self.strategies:
+        if strategy and not self.has_strategy(strategy):
             known = ", ".join(self.strategies)
             raise ValueMistake(f"{self.name} has no strategy '{strategy}'; there are {known}")
         return ()
+
+    def has_strategy(self, strategy: str) -> bool:
+        return exact_of(strategy) is not None
 
     def reduce(self, state: Runs, *args: Value) -> Runs:
         return super().reduce(state, *args) if args[1] > 0 else state
@@ -138,13 +170,40 @@ class HittersState(Collecting):
         strategy = given or self.usual_strategy
         if args[0] is Type.BINARY:
             return state_kind(IdKind.NOTHING, strategy).merging
-        return state_kind(kind_of(args[0]), strategy, is_open=not given)
+        pairs = PAIRS if given else CHOSEN
+        return state_kind(kind_of(args[0]), strategy, is_open=not given, pairs=pairs)
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         """The value of a call, from the packed state; None over no tuples with a weight."""
         if packed is None or (len(packed) < SMALL and not read_state(self.name, packed).total):
             return None
         return packed
+
+    def bound(self, *parameters: Value) -> Bound:
+        given = parameters[0] if parameters else ""
+        found = bound_of(given or self.usual_strategy)
+        # Where nobody names a strategy, the memory decides how many identifiers are exact.
+        return found if given else replace(found, exact_to=min(found.exact_to, CHOSEN_FEWER))
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return state_errors(columns, found)
+
+
+def bound_of(strategy: str) -> Bound:
+    """The bound on the estimates of a strategy."""
+    whole = "the weight of the group"
+    if strategy == "frequent_items":
+        return Bound(2 / CAPACITY, whole, exact_to=CAPACITY, never_below=True)
+    size, known = SketchSize(), exact_of(strategy)
+    assert known is not None
+    return Bound(
+        math.e / size.width,
+        whole,
+        cases=0.99,
+        values=1 - math.exp(-size.depth),
+        exact_to=known[1] if known[0].endswith(("adaptive", "high_only")) else 0,
+        never_below=True,
+    )
 
 
 def exact(name: str, state: Runs) -> bytes:
@@ -163,7 +222,7 @@ def exact(name: str, state: Runs) -> bytes:
 
 def merged(name: str, states: list[bytes]) -> bytes:
     """The state of several states."""
-    column = HitterStates()
+    column = HitterStates(exact=CHOSEN)
     try:
         column.merge(np.zeros(len(states), np.int64), packed_states(states))
     except ValueError as problem:
@@ -193,8 +252,11 @@ class HeavyHitters(HittersState):
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         k = count_of(self.name, parameters[-1])
         return listed_column(
-            self.name, packed, k, self.with_other, lambda one: self.finish_state(one, *parameters)
+            packed, k, self.with_other, lambda one: self.finish_state(one, *parameters)
         )
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        return list_errors(columns, found, parameters[-1])
 
 
 class TopK(HeavyHitters):

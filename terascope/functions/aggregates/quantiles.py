@@ -10,12 +10,14 @@ The methods for the reference interpreter keep all values: its state is exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from terascope.functions.aggregates.folding import PlainAggregate, Runs, items, join
 from terascope.functions.base import Value, ValueMistake
+from terascope.functions.bounds import Bound, Errors, impossible, no_errors
 from terascope.functions.signatures import Want
 from terascope.sketches.base import StateKind
 from terascope.sketches.greenwald_khanna import (
@@ -36,6 +38,10 @@ NUMBER_OR_STATE: Final = Want(
     "a number, or a state of approx_quantile", lambda t: t.is_numeric or t is Type.BINARY
 )
 
+TRIED_PERCENTS: Final = np.concatenate([[0.0, 0.1, 99.9, 100.0], np.linspace(1, 99, 50)])
+TRIED_VALUES: Final = 200
+"""The percentiles and the ranks of how many values are compared with the exact ones."""
+
 
 class ApproxQuantile(PlainAggregate):
     name = "approx_quantile"
@@ -47,10 +53,7 @@ class ApproxQuantile(PlainAggregate):
     example_parameters = (0.01, "")
     default_parameters = (0.01, "")
     strategies = STRATEGIES
-    error_bound: ClassVar[str] = (
-        "an answer is wrong by at most eps times the number of values, in ranks; with the strategy"
-        " kll in 99 of 100 cases"
-    )
+    further_parameters = ((0.05, ""), (0.002, ""))
     doc = "approx_quantile(x [, eps]): a state that percentile_of gives any percentile of"
 
     def zero(self, *parameters: Value) -> Collected:
@@ -88,15 +91,28 @@ class ApproxQuantile(PlainAggregate):
         """The value of a call: the state itself, NULL when no value is in it."""
         return packed if packed is not None and quantiles_of(packed).count else None
 
-    def within_bound(self, rows: Sequence[tuple[Value, ...]], found: Value, *given: Value) -> bool:
-        """Whether percentiles of a state of these rows are as near as the bound says."""
-        eps, _ = self._checked(given)
-        values = tuple(row[0] for row in rows)
-        whole = self.finish((eps, "", (values,) if values else ()))
-        if whole is None or found is None:
-            return whole is found
-        exact, state = quantiles_of(whole), quantiles_of(found)
-        return state.count == exact.count and (state.distance(exact) or 0.0) <= eps
+    def bound(self, *parameters: Value) -> Bound:
+        eps, strategy = self._checked(parameters)
+        return Bound(eps, "the number of values, in ranks", cases=0.99 if strategy == "kll" else 1)
+
+    def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
+        """The distances in ranks of percentiles from the wanted ones, and of ranks from the true
+        ones, as shares of the number of values.
+        """
+        values = np.sort(columns[0].to_numpy(zero_copy_only=False))
+        if found is None or not len(values):
+            return no_errors() if found is None and not len(values) else impossible()
+        state = quantiles_of(found)
+        if state.count != len(values):
+            return impossible()
+        wanted = np.maximum(1, np.ceil(TRIED_PERCENTS / 100.0 * len(values)))
+        answers = np.array([state.percentile(p) for p in TRIED_PERCENTS.tolist()], values.dtype)
+        first = np.searchsorted(values, answers, "left") + 1  # the ranks that an answer has
+        last = np.searchsorted(values, answers, "right")
+        apart = np.maximum(np.maximum(first - wanted, wanted - last), 0)
+        points = values[:: max(1, len(values) // TRIED_VALUES)]
+        ranks = np.searchsorted(values, points, "right")
+        return np.concatenate([apart, np.abs(state.ranks(points) - ranks)]) / len(values)
 
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         return states_with_values(packed)

@@ -25,6 +25,7 @@ from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.reading_task import NativeRead
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file, output_mode
 from terascope.physical.delivery import PartFormat, Sink
+from terascope.physical.rules.choose_strategies import levels_of
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
 from terascope.plan.rel import Field
@@ -164,6 +165,7 @@ class Runner:
             self.run.format,
             self.pipeline.state.starts,
             config.tree_leaves,
+            levels_of(config),
             link_clocks(plan),
             replace(self.run.live, partners=partners(plan)),
             str(self.folder.path),

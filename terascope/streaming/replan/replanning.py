@@ -1,7 +1,8 @@
 """Re-planning: the tables and trees that aggregations share follow the traffic while a set runs.
 
 In: after every micro-batch the samples and the counters of its tasks. Out: at times other tables
-and trees for the batches that follow (tree_plans.py). The sharing in force and the best one are
+and trees for the batches that follow (tree_plans.py), and other strategies of states
+(strategies.py). The sharing in force and the best one are
 compared for each slice that is over (tree_choice.py). When the best would save more than 15% for
 three slices in a row, and the last change was a minute ago, its kernels are compiled and it is put
 in force.
@@ -33,7 +34,8 @@ from terascope.streaming.replan.samples import (
     TupleSample,
     sampled_traffic,
 )
-from terascope.streaming.replan.sharing_status import TreeStatus
+from terascope.streaming.replan.sharing_status import StrategyStatus, TreeStatus
+from terascope.streaming.replan.strategies import StrategyReplanner
 from terascope.streaming.replan.tree_choice import (
     Choosing,
     Comparison,
@@ -124,12 +126,14 @@ class Replanner:
                 if watches(config, family):
                     self._watched[family.key] = Watched(read, family)
         self.trees = self._known()
+        self._strategies = StrategyReplanner(self._reads, config, self.trees.since)
+        self.trees = replace(self.trees, traffic=self._strategies.known(self.trees.traffic))
         self._patience = Patience(config, self.trees.since)
         self._grafted = self._graft(self.trees)
 
     def _known(self) -> TreesInForce:
         """The sharing of the earlier run, as far as settings and members still allow it."""
-        before = in_force(self._folder) if self._watched else None
+        before = in_force(self._folder)
         if before is None:
             return TreesInForce(since=self._began)
         still = {key: allowed(self._config, one) for key, one in before.shared.items()}
@@ -152,7 +156,7 @@ class Replanner:
 
     @property
     def wants_samples(self) -> bool:
-        return bool(self._watched)
+        return bool(self._watched) or self._strategies.wants_samples
 
     def prepare(self, tell: Callable[[int, int], None]) -> None:
         """Compile the kernels of the trees in force."""
@@ -167,15 +171,17 @@ class Replanner:
 
     def ingest(self, beats: Iterable[Heartbeat], samples: Iterable[TupleSample]) -> None:
         with self._lock:
-            for beat in beats:
+            counted = list(beats)
+            for beat in counted:
                 self._count(beat)
+            given = list(samples)
             by_family: dict[str, list[TupleSample]] = {}
-            for sample in samples:
+            for sample in given:
                 by_family.setdefault(sample.family, []).append(sample)
             for key, some in by_family.items():
                 if key in self._watched:
                     self._watched[key].samples.add(some)
-            ready = False
+            ready = self._strategies.ingest(counted, given)
             for one in self._watched.values():
                 one.wait(one.samples.take_over(), self._config.replan_slices)
                 ready = ready or bool(one.waiting)
@@ -204,6 +210,8 @@ class Replanner:
         try:
             for key, one in self._watched.items():
                 self._judge(key, one)
+            with self._lock:
+                self._strategies.judge(self.trees.traffic)
             spent = time.thread_time() - began
             self._rest_until = self._clock() + spent / self._config.replan_core
             self._change()
@@ -232,11 +240,12 @@ class Replanner:
                 self._patience.note(noted(key, member), gain_of([cost]), slices)
 
     def _change(self) -> None:
-        """Put the sharing of all members that are due in force."""
+        """Put the sharing of all members that are due in force, and the strategies of states."""
         due = set(self._patience.due(self._clock()))
         worth = {key: one.worth(key, due) for key, one in self._watched.items()}
         chosen = {key: made for key, (_, made) in worth.items() if made is not None}
-        if not chosen:
+        traffic = self._strategies.due(self._clock())
+        if not chosen and not traffic:
             return
         drafted = self._graft(self.trees.changed(chosen, 0.0))
         for made in drafted.values():
@@ -247,10 +256,13 @@ class Replanner:
                 return
             now = self._clock()
             chosen = {key: replace(best, since=now) for key, best in chosen.items()}
-            trees = self.trees.changed(chosen, now)
+            trees = self.trees.changed(chosen, now, traffic)
             put_in_force(self._folder, trees)
             self.trees, self._grafted = trees, drafted
-            self._patience.change([name for names, _ in worth.values() for name in names], now)
+            if chosen:
+                self._patience.change([name for names, _ in worth.values() for name in names], now)
+            if traffic:
+                self._strategies.change(traffic, now)
             for key in chosen:
                 one = self._watched[key]
                 one.found, one.tuples, one.probes = None, 0, 0
@@ -260,6 +272,11 @@ class Replanner:
     def status(self) -> tuple[TreeStatus, ...]:
         with self._lock:
             return tuple(self._status(key, one) for key, one in self._watched.items())
+
+    def strategies(self) -> tuple[StrategyStatus, ...]:
+        """The strategies of states that leave a choice."""
+        with self._lock:
+            return tuple(self._strategies.status(self.trees.traffic))
 
     def _status(self, key: str, one: Watched) -> TreeStatus:
         shared = self.trees.shared.get(key, PlannedSharing(since=self._began)).of(one.family)

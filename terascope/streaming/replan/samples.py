@@ -2,8 +2,9 @@
 
 In: every batch of tuples that a task of a micro-batch reads, and the low-level plan without a tree.
 Out: `TupleSample`s, which a task reports beside its heartbeat: for each family of aggregations that
-could share tables and trees, hashes of the keys of some tuples, and the conditions that each of
-them meets. Values are hashed, not codes, so that the samples of several tasks can be combined.
+could share tables and trees, and for each aggregation whose states leave a choice, hashes of the
+keys of some tuples, and the conditions that each of them meets. Values are hashed, not codes, so
+that the samples of several tasks can be combined.
 
 A piece is the part of a slice that one task has in one micro-batch. Its tables are empty before and
 after it: the groups of a piece, not of a slice, decide what a tree saves in a stream. So a piece is
@@ -34,7 +35,7 @@ from terascope.plan.show import show_expr
 from terascope.sharing.distinct import attribute_hashes
 from terascope.sharing.model import Statistics
 from terascope.sharing.statistics import SampledStatistics
-from terascope.streaming.replan.tree_plans import AggregateFamily, families_of
+from terascope.streaming.replan.tree_plans import AggregateFamily, choices_of, families_of
 
 MOST_TUPLES: Final = 1 << 15
 """The most sampled tuples of a slice; beyond that whole pieces are dropped."""
@@ -148,12 +149,7 @@ def sampled_traffic(pieces: Sequence[TupleSample]) -> TrafficStatistics:
 
 def statistics_of(pieces: Sequence[TupleSample]) -> SampledStatistics:
     """The statistics of a mean piece."""
-    chance = min(piece.chance for piece in pieces)
-    random = np.random.default_rng(1)
-    kept = []
-    for piece in pieces:  # as if all had been thinned alike
-        number = int(random.binomial(len(piece), chance / piece.chance))
-        kept.append(np.sort(random.choice(len(piece), number, replace=False)))
+    kept, chance = thinned_alike(pieces)
     counts = np.array([len(rows) for rows in kept])
     sampled = int(counts.sum())
     number = len(pieces)
@@ -174,6 +170,19 @@ def statistics_of(pieces: Sequence[TupleSample]) -> SampledStatistics:
     )
 
 
+def thinned_alike(pieces: Sequence[TupleSample]) -> tuple[list[Ints], float]:
+    """The tuples of each piece that are kept as if all had been sampled with the same probability,
+    which comes second.
+    """
+    chance = min(piece.chance for piece in pieces)
+    random = np.random.default_rng(1)
+    kept: list[Ints] = []
+    for piece in pieces:
+        number = int(random.binomial(len(piece), chance / piece.chance))
+        kept.append(np.sort(random.choice(len(piece), number, replace=False)))
+    return kept, chance
+
+
 def expected_count(mean: float, least: float) -> float:
     """The expected sampled tuples of a piece, given their mean over pieces with any: the mean is x
     / (1 - exp(-x)) for random draws from pieces of one size.
@@ -189,7 +198,7 @@ class Sampler:
 
     def __init__(self, read: str, plan: LowPlan, most: int, seed: int) -> None:
         """`read`: the name of the source read of the plan."""
-        self._families = families_of(read, plan)
+        self._families = [*families_of(read, plan), *choices_of(read, plan)]
         self._places = {query.name: place for place, query in enumerate(plan.queries)}
         self._thinning = Thinning(most, seed)
         self._plan = plan

@@ -54,6 +54,24 @@ class TreeStatus:
 
 
 @dataclass(frozen=True)
+class StrategyStatus:
+    """The strategy of the states of an aggregation that leaves a choice (paper 1, section 8)."""
+
+    source: str
+    query: str
+    """The aggregation next to the source."""
+    state: str
+    """The column of the aggregation that has the states."""
+    strategy: str = ""
+    """Empty: each task chooses by itself."""
+    why: str = ""
+    since: float = gauge("When the strategy was put in force, unix time.", 0.0, "since_seconds")
+    tuples: float = gauge("Tuples of the last slice that was judged.", 0.0)
+    groups: float = gauge("Groups of that slice, estimated.", 0.0)
+    exponent: float = gauge("Zipf exponent of the sizes of these groups.", 0.0)
+
+
+@dataclass(frozen=True)
 class ClusterStatus:
     """Windows that are assembled from the same slices."""
 

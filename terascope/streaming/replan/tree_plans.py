@@ -1,6 +1,7 @@
 """The sharing in force in a running set, and low-level plans with it.
 
-In: low-level plans in which every query has a table of its own, and the chosen tables and trees.
+In: low-level plans in which every query has a table of its own, and the chosen tables and trees,
+and the traffic by which strategies of states are chosen (terascope.streaming.replan.strategies).
 Out: low-level plans with them; `trees.json` in the folder of the run, put in place by rename, which
 is read when batches are planned and when a run resumes.
 
@@ -24,11 +25,13 @@ from pydantic import ConfigDict, TypeAdapter
 from terascope.kernels.merge.groups import Block
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, Where
+from terascope.physical.rules.choose_strategies import has_choice
 from terascope.physical.rules.grow_trees import LEAST_QUERIES, Grafting, attributes_of, growing
 from terascope.physical.rules.share_tables import Table
 from terascope.physical.split.drafts import Names
 from terascope.plan.show import show_expr
 from terascope.sharing.model import Query, Tree
+from terascope.sketches.base import Levels, Traffic
 from terascope.streaming.state.runs import write_whole
 
 
@@ -140,6 +143,19 @@ def families_of(read: str, low: LowPlan) -> list[AggregateFamily]:
     return [one for one in families if one.has_rivals or len(one.members) >= LEAST_QUERIES]
 
 
+def choices_of(read: str, low: LowPlan) -> list[AggregateFamily]:
+    """The aggregations of a read whose states leave a choice of strategy, each by itself."""
+    found = []
+    for query in low.aggregations:
+        if query.epoch is None or not has_choice(query):
+            continue
+        epoch, condition = show_expr(query.keys[query.epoch][1]), condition_of(low, query)
+        states = sorted(slot.kind.name for slot in query.slots if slot.kind.state is not None)
+        same = [read, sorted(query.interfaces), epoch, sorted(attributes_of(query)), states]
+        found.append(AggregateFamily(digest([*same, condition]), (query,), (condition,)))
+    return found
+
+
 def condition_of(low: LowPlan, query: LowAggregate) -> str:
     """A digest of a condition, equal for equal tuples."""
 
@@ -209,6 +225,20 @@ class PlannedSharing:
 
 
 @dataclass(frozen=True)
+class PlannedTraffic:
+    """The measured traffic of an aggregation (terascope.sketches.base.Traffic)."""
+
+    tuples: float
+    groups: float
+    exponent: float
+    since: float = 0.0
+    """The time since which it is in force, in Unix seconds."""
+
+    def on(self, levels: Levels) -> Traffic:
+        return Traffic(self.tuples, self.groups, self.exponent, levels)
+
+
+@dataclass(frozen=True)
 class TreesInForce:
     """The sharing that tasks use. A file with other fields is of another version."""
 
@@ -220,9 +250,19 @@ class TreesInForce:
     """The time of the last change, or of the start of the run, in Unix seconds."""
     shared: Mapping[str, PlannedSharing] = field(default_factory=dict)
     """The sharing of each family, by its key; a family that is missing shares nothing."""
+    traffic: Mapping[str, PlannedTraffic] = field(default_factory=dict)
+    """The traffic by which the states of aggregations have their strategies; tasks choose for
+    themselves where it is missing."""
 
-    def changed(self, shared: Mapping[str, PlannedSharing], now: float) -> TreesInForce:
-        return TreesInForce(self.number + 1, now, {**self.shared, **shared})
+    def changed(
+        self,
+        shared: Mapping[str, PlannedSharing],
+        now: float,
+        traffic: Mapping[str, PlannedTraffic] | None = None,
+    ) -> TreesInForce:
+        return TreesInForce(
+            self.number + 1, now, {**self.shared, **shared}, {**self.traffic, **(traffic or {})}
+        )
 
 
 @cache

@@ -30,10 +30,12 @@ from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import PartFormat, Sink, Target
 from terascope.physical.splits import Epochs
 from terascope.physical.stream.slice_streams import SliceValue
+from terascope.sketches.base import Levels
 from terascope.streaming.closing import ClosingSlices
 from terascope.streaming.context import Report
 from terascope.streaming.heartbeat import Heartbeat, Watch
 from terascope.streaming.replan.samples import Sampler
+from terascope.streaming.replan.strategies import with_chosen
 from terascope.streaming.replan.tree_plans import TreesInForce, grafted, narrowed, widened_places
 from terascope.streaming.sources import ClosedColumn, kept_fields
 from terascope.streaming.state.segments import (
@@ -64,6 +66,8 @@ class StreamRead:
     """The first whole slice of each new query."""
     tree_leaves: str
     """The setting of that name: which tables of aggregate trees are bounded."""
+    levels: Levels
+    """The cores of the low and the high level."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,10 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     native = reading.reads[given.read]
     flat = native.read.low
     assert flat is not None
-    plan, shared = flat, given.trees.shared
+    shared, traffic = given.trees.shared, given.trees.traffic
+    plan = with_chosen(native.read.name, flat, traffic, reading.levels)
     if shared:
-        plan = grafted(native.read.name, flat, shared, reading.tree_leaves).low
+        plan = grafted(native.read.name, plan, shared, reading.tree_leaves).low
     wide = widened_places(flat, plan)
     task = LowTask(plan, given.owned)
     home = given.number % native.destinations
