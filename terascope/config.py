@@ -7,6 +7,7 @@ environment, which overrides the file. Out: a `Config`.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -205,6 +206,16 @@ def load_config(path: Path | None = None, **flags: Any) -> Config:
     """
     if path is not None and not path.is_file():
         raise ConfigError(f"no such configuration file: '{path}'")
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return checked(Config, dict(checked(read_from(path), given)))
+    except ValueError as mistake:
+        raise ConfigError(f"'{path}' is not valid TOML: {mistake}") from mistake
+
+
+@lru_cache(maxsize=16)
+def read_from(path: Path | None) -> type[Config]:
+    """Settings that a file is read for. To make a class takes longer than to read the file."""
 
     class FromFile(Config):
         @classmethod
@@ -218,11 +229,7 @@ def load_config(path: Path | None = None, **flags: Any) -> Config:
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
 
-    given = {name: value for name, value in flags.items() if value is not None}
-    try:
-        return checked(Config, dict(checked(FromFile, given)))
-    except ValueError as mistake:
-        raise ConfigError(f"'{path}' is not valid TOML: {mistake}") from mistake
+    return FromFile
 
 
 def checked(kind: type[Config], values: dict[str, Any]) -> Config:

@@ -8,7 +8,6 @@ from typing import Final
 
 from bench.holistic.contenders import HIGH_ONLY, LOW_SKETCH, NULL
 from bench.holistic.level_costs import Maker, Udaf
-from terascope.functions.aggregates.hitters import CHOSEN as CHOSEN_PAIRS
 from terascope.functions.aggregates.hitters import USUAL, state_kind
 from terascope.sketches.base import StateKind
 from terascope.sketches.count_min import SketchSize
@@ -44,7 +43,7 @@ def kind_of(contender: str, exact: int = EXACT) -> StateKind:
     PLAIN has the sketch of the paper, without the candidates that ours keeps beside it.
     """
     if contender == CHOSEN:
-        return state_kind(IDS, USUAL, pairs=CHOSEN_PAIRS)
+        return state_kind(IDS, USUAL, is_chosen=True)
     size = SketchSize(candidates=0) if contender.endswith(PLAIN) else SketchSize()
     contender = contender.removesuffix(PLAIN)
     adaptive = partial(HitterStates, IDS, exact, size)

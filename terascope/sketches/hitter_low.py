@@ -213,10 +213,18 @@ class HashedPairs(LowPairs):
     hashed = True
 
     def __init__(
-        self, kind: IdKind, pairs: int = PAIRS, whole_tables: bool = False, exact: int = 0
+        self,
+        kind: IdKind,
+        pairs: int = PAIRS,
+        whole_tables: bool = False,
+        exact: int = 0,
+        slots: int = 0,
     ) -> None:
-        """`exact`: the identifiers that the column of the high level counts exactly."""
-        super().__init__(kind, pairs)
+        """`pairs`: of a full state. `exact`: the identifiers that the column of the high level
+        counts exactly. `slots`: the places of a full state; as many as pairs unless said.
+        """
+        super().__init__(kind, slots or pairs)
+        self.most = pairs
         self.whole_tables = whole_tables
         self.finishes = pairs <= exact and not whole_tables
 
@@ -225,5 +233,5 @@ class HashedPairs(LowPairs):
     ) -> tuple[int, int]:
         return hash_tuples(
             numbers, keys, weights, at, self.metas, self.arena, self.places, self.largest,
-            self._full, self._fulls,
+            self.most, self._full, self._fulls,
         )  # fmt: skip

@@ -18,6 +18,8 @@ from terascope.sketches.hitter_ids import Keys, Words
 from terascope.sketches.hitter_layout import LIST_HEAD, NARROW_MAX, WEIGHT_BITS, halves
 
 PROBES: Final = 8
+"""Places of a table where a pair is looked for before the table grows, or leaves. Of a table that
+may not be full, which has empty places, all are."""
 SCANNED: Final = 3
 """Logarithm of the size of the largest table that is scanned from its beginning."""
 AHEAD: Final = 32
@@ -142,9 +144,11 @@ def rehash(arena: Words, at: Any, size: Any, block: Any, grown: Any) -> None:
 
 
 @inlined
-def put_pair(arena: Words, at: Any, size: Any, count: Any, key: Any, weight: Any) -> Any:
-    """Add a pair to a table: FOUND, NEW, NO_PLACE, or TOO_HEAVY when the sum would not fit its
-    word.
+def put_pair(
+    arena: Words, at: Any, size: Any, count: Any, key: Any, weight: Any, most: Any, probes: Any
+) -> Any:
+    """Add a pair to a table: FOUND, NEW, NO_PLACE also when there are `most` pairs, or TOO_HEAVY
+    when the sum would not fit its word.
     """
     base = np.uint64(at)
     if size <= SCANNED:
@@ -161,9 +165,11 @@ def put_pair(arena: Words, at: Any, size: Any, count: Any, key: Any, weight: Any
         return NEW
     mask = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
     slot = first_slot(key, size)
-    for _ in range(PROBES):
+    for _ in range(probes):
         pair = arena[base + slot]
         if pair == 0:
+            if count >= most:
+                return NO_PLACE
             arena[base + slot] = key << np.uint64(WEIGHT_BITS) | weight
             return NEW
         if pair >> np.uint64(WEIGHT_BITS) == key:
@@ -177,7 +183,7 @@ def put_pair(arena: Words, at: Any, size: Any, count: Any, key: Any, weight: Any
 
 @compiled_for(
     column(np.int64), column(np.int64), column(np.int64), INTEGER, output(np.int64),
-    output(np.uint64), output(np.int64), INTEGER, output(np.int64, 2), INTEGER,
+    output(np.uint64), output(np.int64), INTEGER, INTEGER, output(np.int64, 2), INTEGER,
 )  # fmt: skip
 def hash_tuples(
     numbers: Numbers,
@@ -188,11 +194,13 @@ def hash_tuples(
     arena: Words,
     places: NDArray[np.int64],
     largest: int,
+    most: int,
     full: NDArray[np.int64],
     fulls: int,
 ) -> tuple[int, int]:
     """Add tuples to tables from `start` on until all are done or there is no room. A table leaves
-    when a pair finds no place in one of the largest size, or when a sum exceeds its word. The
+    when it has `most` pairs, when a pair finds no place in one of the largest size, or when a sum
+    exceeds its word. The
     places of some tuples ahead are read first, so that they are fetched from memory at the same
     time.
     """
@@ -213,11 +221,14 @@ def hash_tuples(
             at, size, count = meta >> 24, size_of(meta), meta & 0xFFFF
             done = NO_PLACE
             if meta != 0:
-                done = put_pair(arena, at, size, count, key, weight)
+                probes = PROBES if size < largest or most == 1 << size else 1 << size
+                done = put_pair(arena, at, size, count, key, weight, most, probes)
                 if done <= NEW:
                     metas[number] = meta + done
                     break
-            grown = size if done == TOO_HEAVY else min(largest, size + 1)
+            grown = min(largest, size + 1)
+            if done == TOO_HEAVY or count >= most:
+                grown = size
             if fulls == len(full):
                 return j, fulls
             block = allocate(arena, places, grown)

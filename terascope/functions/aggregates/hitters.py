@@ -81,18 +81,23 @@ def exact_of(strategy: str) -> tuple[str, int] | None:
     return found[1], int(found[2])
 
 
-def state_kind(kind: IdKind, strategy: str, is_open: bool = False, pairs: int = PAIRS) -> StateKind:
+def state_kind(
+    kind: IdKind, strategy: str, is_open: bool = False, is_chosen: bool = False
+) -> StateKind:
     """The columns of a strategy for identifiers of a kind. `is_open`: the traffic may change it.
-    `pairs`: of a full table next to the source.
+    `is_chosen`: nobody asked for the paper's table of 128 pairs. A table next to the source is then
+    as large as one of the high level, and its groups need no work there.
     """
     known = exact_of(strategy)
     assert known is not None
     low, _, high = known[0].partition("+")
     exact = known[1]
+    pairs, slots = (exact, 2 * exact) if is_chosen else (PAIRS, PAIRS)
+    finished = exact if high == "adaptive" else 0
     lows: dict[str, Callable[[], StateColumn]] = {
         "buffer": partial(BufferedPairs, kind),
         "hash": partial(HashedPairs, kind, whole_tables=True),
-        "compress": partial(HashedPairs, kind, pairs, exact=exact if high == "adaptive" else 0),
+        "compress": partial(HashedPairs, kind, pairs, exact=finished, slots=slots),
         "low_sketch": partial(HitterStates, kind, 0),
         "frequent_items": partial(HashedPairs, kind),
         "high_only": partial(BufferedPairs, kind, 1),
@@ -122,7 +127,7 @@ def chosen_kind(kind: IdKind, traffic: Traffic) -> StateKind:
     """
     largest = PAIR_BYTES * traffic.groups * min(traffic.per_group, CHOSEN)
     exact = CHOSEN if largest <= MUCH_MEMORY else CHOSEN_FEWER
-    made = state_kind(kind, f"compress+adaptive({exact})", pairs=exact)
+    made = state_kind(kind, f"compress+adaptive({exact})", is_chosen=True)
     why = f"up to {largest / (1 << 20):,.0f} MB of exact tables in an epoch"
     return replace(made, why=f"{traffic.per_group:,.0f} tuples a group, {why}")
 
@@ -170,8 +175,8 @@ class HittersState(Collecting):
         strategy = given or self.usual_strategy
         if args[0] is Type.BINARY:
             return state_kind(IdKind.NOTHING, strategy).merging
-        pairs = PAIRS if given else CHOSEN
-        return state_kind(kind_of(args[0]), strategy, is_open=not given, pairs=pairs)
+        is_chosen = not given and strategy == USUAL
+        return state_kind(kind_of(args[0]), strategy, is_open=not given, is_chosen=is_chosen)
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         """The value of a call, from the packed state; None over no tuples with a weight."""

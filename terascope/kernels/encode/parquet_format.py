@@ -334,12 +334,13 @@ def put_deltas(out: Bytes, values: Ints) -> int:
 @compiled_for(output(np.uint8), column(np.int32), column(np.uint8))
 def put_byte_arrays(out: Bytes, ends: Codes, content: Bytes) -> None:
     """Runs of bytes, each after its length."""
-    at = 0
-    for i in range(len(ends) - 1):
-        size = ends[i + 1] - ends[i]
-        for k in range(4):
-            out[at + k] = np.uint8((size >> (8 * k)) & 255)
-        at += 4
-        for k in range(ends[i], ends[i + 1]):
-            out[at] = content[k]
-            at += 1
+    at = np.uint64(0)
+    for i in range(np.uint64(len(ends) - 1)):
+        first = np.uint64(ends[i])
+        size = np.uint64(ends[i + np.uint64(1)]) - first
+        for k in range(np.uint64(4)):
+            out[at + k] = np.uint8(size >> np.uint64(8) * k & np.uint64(255))
+        at += np.uint64(4)
+        for k in range(size):  # unsigned indices: a run is copied many bytes at a time
+            out[at + k] = content[first + k]
+        at += size
