@@ -219,6 +219,8 @@ class AggregateFunction(ABC):
     """The ways to keep its states, each with a line about it. The last parameter of zero() is then
     the name of one: a query writes it as WITH strategy '...', and it is empty where the optimiser
     chooses."""
+    finishes_with_all: ClassVar[bool] = False
+    """`finish_state` takes the parameters of zero(), too, before those of finish()."""
     mergeable: ClassVar[bool] = True
     """States can be merged. Only a user's aggregate may come without a merge."""
     scratchpad: ClassVar[int] = 0
@@ -260,13 +262,14 @@ class AggregateFunction(ABC):
     def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
         """The columns that keep a call with such arguments and state parameters where it does not
         fit slots (terascope.sketches); None: it is not kept in parts. Of an order-dependent
-        aggregate the columns take the places of tuples in the stream as further arguments.
+        aggregate the columns take the places of tuples in the stream as further arguments. Of one
+        that sees NULLs every argument is two: whether there is a value, and the value.
         """
         return None
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
-        """The value of a packed state, with the finish parameters; the state itself if the call
-        means that. None: no tuple had a value.
+        """The value of a packed state, with the finish parameters (see `finishes_with_all`); the
+        state itself if the call means that. None: no tuple had a value.
         """
         return packed
 

@@ -133,6 +133,7 @@ def aggregate(
             "sampling": sampling,
             "cheap": cheap,
             "user_defined": True,
+            "finishes_with_all": True,
             "mergeable": any(hasattr(parts, each) for each in ("merge", _PARTS["merge"])),
             "state_classes": module_classes(class_),
             "example_parameters": tuple(example_parameters),

@@ -20,9 +20,18 @@ from itertools import zip_longest
 from typing import ClassVar, TypeAlias
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
-from terascope.functions.aggregates.in_order import fold_in_order
-from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
-from terascope.functions.base import Decomposition, Value, ValueMistake
+from terascope.functions.aggregates.total import (
+    Average,
+    Sum,
+    checked_sum,
+    half_sums,
+    is_wide,
+    scaled_total,
+    sum_type,
+)
+from terascope.functions.base import Apply, Constant, Decomposition, Value, ValueMistake
+from terascope.functions.object_states import fold_in_order
+from terascope.functions.operators import operators
 from terascope.functions.signatures import INTEGER, NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.sketches.base import StateKind
@@ -62,7 +71,10 @@ class RunningSum(RunningIntegers):
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         made = Sum().split(args, finer)
-        return None if made is None else replace(made, of_nothing=0)
+        if made is None:
+            return None
+        nothing = Constant(0, sum_type(args[0]))
+        return replace(made, finish=Apply(operators["coalesce"], (made.finish, nothing)))
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         summed = Sum().spark(call)
@@ -156,6 +168,10 @@ class MovingSum(RunningIntegers):
         epochs, sums = state
         return epochs, (*sums, 0)[-epochs:]
 
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """In one epoch, the sum."""
+        return RunningSum().split(args, finer)
+
 
 EpochMeans: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 """N, and the sum and the number of values of each of the last N epochs, the newest last."""
@@ -193,6 +209,10 @@ class MovingAverage(PlainAggregate):
         epochs, means = state
         return epochs, (*means, (0, 0))[-epochs:]
 
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """In one epoch, the mean."""
+        return Average().split(args, finer)
+
 
 class MovingSumExp(MovingSum):
     name = "moving_sum_exp"
@@ -209,6 +229,14 @@ class MovingSumExp(MovingSum):
         for epoch in state[1]:
             weighed = weighed * alpha + epoch
         return weighed
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """In one epoch, the sum as a FLOAT, which cannot overflow."""
+        if not is_wide(args[0]):
+            return super().split(args, finer)
+        total = scaled_total(args[0])
+        nothing = Constant(0.0, Type.FLOAT)
+        return Decomposition(half_sums(args[0]), Apply(operators["coalesce"], (total, nothing)))
 
 
 @dataclass(frozen=True)
@@ -244,6 +272,7 @@ class TimeAverage(PlainAggregate):
     ordered = True
     running = True
     cheap = False
+    finishes_with_all = True
     state_classes = (Standing, Steps)
     example_parameters = (60,)
     doc = "time_avg(x, ts, window): the mean of x weighed by how long each value stood"
@@ -274,6 +303,12 @@ class TimeAverage(PlainAggregate):
             begin = steps.first_at // window * window
             area += (steps.first_at - begin) * state.standing
         return float(area / (end - begin))
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return ordered_kind(args)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return fold_in_order(self, packed, *parameters)
 
     def next_epoch(self, state: Standing) -> Standing:
         if state.steps is None:

@@ -102,6 +102,13 @@ def carried(type_: Type) -> tuple[Term, Term]:
     return upper, Apply(operators["&"], (Place(1), Constant(LOW_HALF, type_)))
 
 
+def scaled_total(type_: Type) -> Term:
+    """The sum that two half sums, at the first two places, make, as a FLOAT."""
+    upper, lower = carried(type_)
+    scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
+    return Apply(operators["+"], (scaled, lower))
+
+
 def spark_half_sums(call: SparkCall) -> tuple[SparkColumn, SparkColumn]:
     """The same two sums in Spark."""
     upper = call.F.call_function("shiftright", call.value, call.F.lit(32))
@@ -322,10 +329,7 @@ class Average(PlainAggregate):
         if not is_wide(type_):
             mean = Apply(operators["/"], (FIRST, Place(1)))
             return Decomposition((single(Sum(), Sum(), FIRST), count), mean)
-        upper, lower = carried(type_)
-        scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
-        total = Apply(operators["+"], (scaled, lower))
-        mean = Apply(operators["/"], (total, Place(2)))
+        mean = Apply(operators["/"], (scaled_total(type_), Place(2)))
         return Decomposition((*half_sums(type_), count), mean)
 
 

@@ -32,7 +32,7 @@ from terascope.physical.split.drafts import Drafts, LowDraft, Names
 from terascope.physical.split.host import LowSafety
 from terascope.physical.split.selection import Selection
 from terascope.plan.build import call as build_call
-from terascope.plan.build import term_expr
+from terascope.plan.build import state_arguments, term_expr
 from terascope.plan.expr import (
     AggCall,
     Call,
@@ -278,7 +278,7 @@ def split_call(
     if depends_on_set(call) and not function.user_defined:
         return split_set(call) if apart else SplitCall(call, ())
     types = tuple(a.type for a in call.args)
-    made = None if call.distinct or call.parameters else function.split(types, finer)
+    made = None if call.distinct else function.split(types, finer)
     if made is None or (one_row and splits_rows(made)):
         return split_states(call, places)
     subs = tuple(sub_call(part, call.args) for part in made.parts)
@@ -309,10 +309,9 @@ def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
         kind = function.state(tuple(a.type for a in call.args), given)
     if kind is None:
         return f"aggregate {function.name} does not split"
-    args = call.args[:1] if kind.from_states else (*call.args, *places)
+    args = call.args[:1] if kind.from_states else (*state_arguments(call), *places)
     types = tuple(a.type for a in args)
-    finishing = values[function.state_parameters :]
-    made = state_parts(function, kind, types, call.type, finishing)
+    made = state_parts(function, kind, types, call.type, values)
     return SplitCall(call, tuple(sub_call(part, args) for part in made.parts), made.finish)
 
 
