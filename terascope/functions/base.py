@@ -253,6 +253,18 @@ class AggregateFunction(ABC):
         """
         return None
 
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        """The way a call of a running aggregate splits under CLOSING_WHEN: sub-aggregates are of
+        one epoch, super-aggregates go on over epochs. None: it does not, or keeps a state.
+        """
+        return None
+
+    def reduce_parts(self, state: State, *parts: Value) -> State:
+        """Take the sub-aggregates of `split_epochs` in."""
+        return self.reduce(state, *parts)
+
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         """The slot in which the low level keeps it; None when it is not kept in one word. A type of
         arguments that kernels do not hold as numbers is none of its affair.
@@ -278,6 +290,12 @@ class AggregateFunction(ABC):
         faster way than one by one.
         """
         return None
+
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        """The state, as `merge` takes it, that a packed one is; `parameters`: those of zero(). A
+        sketch is not opened: what it keeps are not the values.
+        """
+        raise NotImplementedError
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.

@@ -196,13 +196,18 @@ def object_value(aggregate: AggregateFunction, packed: bytes | None, *parameters
     """
     given = aggregate.state_parameters
     with user_code(aggregate.name):
-        if aggregate.ordered:
-            return fold_in_order(aggregate, packed, *parameters)
-        if packed is None:
-            state = aggregate.zero(*parameters[:given])
-        else:
-            state = unpacked_object(aggregate, packed)
+        state = object_state(aggregate, packed, *parameters[:given])
         return aggregate.finish(state, *parameters[given:])
+
+
+def object_state(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> State:
+    """The state that a packed one of `object_state_kind` is; `parameters`: those of zero()."""
+    with user_code(aggregate.name):
+        if packed is None:
+            return aggregate.zero(*parameters)
+        if aggregate.ordered:
+            return ordered_state(aggregate, packed, *parameters)
+        return unpacked_object(aggregate, packed)
 
 
 def bare(method: Callable[..., State]) -> Callable[..., State]:

@@ -51,6 +51,15 @@ FROM x.S GROUP BY t/10 AS tb, k;
 QUERY users_windows: SELECT wend, spelled(v) AS s, longest_gap(v, 3) AS g, nulls(w, ip) AS n
 FROM x.S [RANGE 20 SLIDE 10] GROUP BY wend;
 
+QUERY living: SELECT tb, k, COUNT(*) AS n, SUM(w) AS w, FIRST(s) AS f, LAST(v) AS l,
+    running_count(*) AS rc, running_sum(v) AS rs, running_sum_max(v) AS rm, moving_sum(v, 3) AS ms,
+    moving_avg(v, 2) AS ma, moving_sum_exp(v, 2, 0.5) AS me, time_avg(v, t, 10) AS ta,
+    running_array_aggr(v) AS ra, running_approx_count_distinct(s) AS rd, count_dups(s) AS d,
+    median(v) AS m, COUNT(DISTINCT v) AS dv, MIN(ip) AS i, longest_gap(v, 3) AS g, nulls(v, s) AS z
+FROM x.S GROUP BY t/10 AS tb, k CLOSING_WHEN COUNT(*) = 0 OR MAX(v > 97) = TRUE;
+QUERY forever: SELECT tb, LAST(k) AS l, moving_sum(v, 2) AS s, steps(v) AS u, COUNT(*) AS n
+FROM x.S GROUP BY t/10 AS tb CLOSING_WHEN SUM(v) > 1000;
+
 QUERY some: SELECT k, tb, median(v) AS m, count_dups(s) AS c FROM x.S WHERE v > 40
 GROUP BY k, t/10 AS tb;
 QUERY hits: SELECT tb, heavy_hitters(s, v, 3) AS h, top_k(k, 2) AS top FROM x.S GROUP BY t/10 AS tb;
@@ -113,11 +122,32 @@ class Nulls:
         return state
 
 
+class Steps:
+    """The number of epochs that had a value, in an object of its own."""
+
+    def zero(self) -> dict[str, int]:
+        return {"epochs": 0, "now": 0}
+
+    def reduce(self, state: dict[str, int], value: int) -> dict[str, int]:
+        return state | {"now": 1}
+
+    def merge(self, left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+        epochs = left["epochs"] + right["epochs"]
+        return {"epochs": epochs, "now": max(left["now"], right["now"])}
+
+    def finish(self, state: dict[str, int]) -> int:
+        return state["epochs"] + state["now"]
+
+    def next_epoch(self, state: dict[str, int]) -> dict[str, int]:
+        return {"epochs": self.finish(state), "now": 0}
+
+
 in_order = partial(aggregate, ordered=True)
 FUNCTIONS = Functions.builtin().extended(
     [
         in_order(name="spelled", takes=("ANY",), returns="STRING", skips_null=False)(Spelled),
         in_order(name="longest_gap", takes=("INT",), returns="INT", state_parameters=1)(LongestGap),
+        aggregate(name="steps", takes=("INT",), returns="INT", running=True)(Steps),
         aggregate(name="nulls", takes=("NUMBER", "ANY"), returns="INT", skips_null=False)(Nulls),
     ]
 )

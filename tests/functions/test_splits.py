@@ -51,6 +51,7 @@ def kept_high(text: str, live: bool) -> list[str]:
 
 WHERE = {
     "epochs": "FROM i.P GROUP BY time/60 AS tb, k",
+    "running": "FROM i.P GROUP BY time/60 AS tb, k CLOSING_WHEN COUNT(*) = 0",
     "windows": "FROM i.P [RANGE 60 SLIDE 20] GROUP BY k",
 }
 

@@ -52,6 +52,9 @@ class First(PlainAggregate):
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         return extreme_column(packed)
 
+    def opened(self, packed: bytes, *parameters: Value) -> Value:
+        return extreme_value(packed)
+
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.min_by(call.value, self._place(call)),))
 

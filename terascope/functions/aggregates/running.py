@@ -22,6 +22,7 @@ from typing import ClassVar, TypeAlias
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.aggregates.total import (
     Average,
+    Count,
     Sum,
     checked_sum,
     half_sums,
@@ -29,8 +30,21 @@ from terascope.functions.aggregates.total import (
     scaled_total,
     sum_type,
 )
-from terascope.functions.base import Apply, Constant, Decomposition, Value, ValueMistake
-from terascope.functions.object_states import fold_in_order
+from terascope.functions.base import (
+    FIRST,
+    AggregateFunction,
+    AggregatePart,
+    Apply,
+    Constant,
+    Decomposition,
+    State,
+    Term,
+    Value,
+    ValueMistake,
+    single,
+)
+from terascope.functions.epochs import SumsOfEpochs
+from terascope.functions.object_states import fold_in_order, ordered_state
 from terascope.functions.operators import operators
 from terascope.functions.signatures import INTEGER, NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
@@ -42,6 +56,22 @@ Number: TypeAlias = int | float
 SumAndPeak: TypeAlias = tuple[int, int]
 EpochSums: TypeAlias = tuple[int, tuple[int, ...]]
 """N, and one sum for each of the last N epochs, the newest last."""
+
+
+def epoch_sums(
+    function: AggregateFunction,
+    args: tuple[Type, ...],
+    parameters: tuple[Value, ...],
+    *more: tuple[AggregateFunction, tuple[Term, ...]],
+) -> Decomposition:
+    """The split of a running aggregate into the sums of its epochs, and more sub-aggregates."""
+    (type_,) = args
+    halves = is_wide(type_)
+    sums = half_sums(type_) if halves else (single(Sum(), Sum(), FIRST),)
+    subs = (*(sub for part in sums for sub in part.subs), *more)
+    result = function.type_rule(args)
+    merge = SumsOfEpochs(function, parameters, result, len(subs), halves)
+    return Decomposition((AggregatePart(subs, merge),))
 
 
 class RunningIntegers(PlainAggregate):
@@ -68,6 +98,11 @@ class RunningSum(RunningIntegers):
 
     def finish(self, state: int, *parameters: Value) -> Number:
         return checked_sum(state, self.name)
+
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        return epoch_sums(self, args, parameters)
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         made = Sum().split(args, finer)
@@ -112,6 +147,9 @@ class RunningSumMax(RunningIntegers):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return fold_in_order(self, packed)
 
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        return ordered_state(self, packed, *parameters)
+
     def next_epoch(self, state: SumAndPeak) -> SumAndPeak:
         return state[0], state[0]
 
@@ -132,6 +170,9 @@ class RunningArray(Collecting):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return fold_in_order(self, packed)
+
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        return ordered_state(self, packed, *parameters)
 
 
 def epochs_of(name: str, parameters: Sequence[Value]) -> int:
@@ -167,6 +208,11 @@ class MovingSum(RunningIntegers):
     def next_epoch(self, state: EpochSums) -> EpochSums:
         epochs, sums = state
         return epochs, (*sums, 0)[-epochs:]
+
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        return epoch_sums(self, args, parameters)
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """In one epoch, the sum."""
@@ -208,6 +254,16 @@ class MovingAverage(PlainAggregate):
     def next_epoch(self, state: EpochMeans) -> EpochMeans:
         epochs, means = state
         return epochs, (*means, (0, 0))[-epochs:]
+
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        return epoch_sums(self, args, parameters, (Count(), (FIRST,)))
+
+    def reduce_parts(self, state: EpochMeans, *parts: Value) -> EpochMeans:
+        epochs, means = state
+        total, count = means[-1]
+        return epochs, (*means[:-1], (total + parts[0], count + parts[1]))
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         """In one epoch, the mean."""
@@ -309,6 +365,9 @@ class TimeAverage(PlainAggregate):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return fold_in_order(self, packed, *parameters)
+
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        return ordered_state(self, packed, *parameters)
 
     def next_epoch(self, state: Standing) -> Standing:
         if state.steps is None:

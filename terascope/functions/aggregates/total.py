@@ -23,6 +23,7 @@ from terascope.functions.base import (
     Value,
     single,
 )
+from terascope.functions.epochs import SumsOfEpochs
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded
 from terascope.functions.operators import operators
 from terascope.functions.scalars.logic import if_
@@ -248,6 +249,16 @@ class RunningCount(Count):
     name = "running_count"
     running = True
     doc = "the number of tuples since the group began, over all its epochs"
+
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        over = (FIRST,) if args else ()
+        made = SumsOfEpochs(self, parameters, Type.ULLONG)
+        return Decomposition((single(Count(), made, *over),))
+
+    def reduce_parts(self, state: int, *parts: Value) -> int:
+        return state + int(parts[0])
 
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         return None
