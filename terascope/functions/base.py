@@ -142,6 +142,9 @@ class Scalar:
     """Its Column in Spark. Functions with a role need none, others without run in Python."""
     of_states: bool = field(default=False, compare=False)
     """Takes packed states of aggregates (terascope.sketches): it is computed of finished rows."""
+    of_integers: str = field(default="", compare=False)
+    """The scalar that an extractor takes in its place where the argument of the aggregate is an
+    integer: the value is one of the argument's, digit by digit."""
     columns: Callable[..., pa.Array | None] | None = field(default=None, compare=False, repr=False)
     """Its meaning on whole columns of Arrow, in which constants are repeated: for functions of
     states, which are large. None, as its value or for some columns: a value at a time."""
@@ -343,8 +346,6 @@ class Extractor:
     extras: int = 0
     constants: tuple[Value, ...] = ()
     """Constants that follow the state in every call of the scalar, such as 50 for a median."""
-    keeps_type: bool = False
-    """The value is one of the first argument's values, and has its type if that is an integer."""
     doc: str = ""
 
 
