@@ -48,6 +48,8 @@ CORE_QUERIES: Final = {
     BOTH: gsql_of(f"approx_percentile(len, 95) AS p, heavy_hitters(destIP, len, {TOP}) AS h"),
     "pairs: sum": gsql_of("SUM(len) AS s", BY_PAIR),
     "pairs: stddev": gsql_of("STDDEV(len) AS s", BY_PAIR),
+    "pairs: first": gsql_of("FIRST(len) AS f", BY_PAIR),
+    "pairs: last": gsql_of("LAST(len) AS l", BY_PAIR),
     "pairs: first, last": gsql_of("FIRST(len) AS f, LAST(len) AS l", BY_PAIR),
 }
 TARGET_NS: Final = 150

@@ -47,11 +47,12 @@ def bind_extractor(binder: ExprBinder, extractor: Extractor, node: ast.CallExpr)
         *binder.exprs(node.args[taken:least]),
         *map(binder.bind_literal, map(literal, extractor.constants)),
     )
-    value = binder.applied_scalar(scalar, (state, *extras), node.span)
-    if extractor.keeps_type and isinstance(state, Col) and binder.aggregates is not None:
+    exact = context.functions.scalar(scalar.of_integers)
+    if exact is not None and isinstance(state, Col) and binder.aggregates is not None:
         type = binder.aggregates.calls[state.name].args[0].type
-        return full_cast(value, type) if type.is_integer else value
-    return value
+        if type.is_integer:
+            return full_cast(binder.applied_scalar(exact, (state, *extras), node.span), type)
+    return binder.applied_scalar(scalar, (state, *extras), node.span)
 
 
 def bind_declared(
@@ -67,7 +68,7 @@ def bind_declared(
     type = type_names.get(declared.returns.split("(")[0].strip().upper())
     if type is None:
         raise mistake("unknown-type", f"unknown type '{declared.returns}'", declared.span)
-    if type is value.type or (type.is_integer and value.type.is_integer):
+    if type is value.type:
         return value
     with typed_at(declared.span):
         check_cast(value.type, type)

@@ -143,6 +143,9 @@ class Scalar:
     """Its Column in Spark. Functions with a role need none, others without run in Python."""
     of_states: bool = field(default=False, compare=False)
     """Takes packed states of aggregates (terascope.sketches): it is computed of finished rows."""
+    of_integers: str = field(default="", compare=False)
+    """The scalar that an extractor takes in its place where the argument of the aggregate is an
+    integer: the value is one of the argument's, digit by digit."""
     columns: Callable[..., pa.Array | None] | None = field(default=None, compare=False, repr=False)
     """Its meaning on whole columns of Arrow, in which constants are repeated: for functions of
     states, which are large. None, as its value or for some columns: a value at a time."""
@@ -220,6 +223,8 @@ class AggregateFunction(ABC):
     """The ways to keep its states, each with a line about it. The last parameter of zero() is then
     the name of one: a query writes it as WITH strategy '...', and it is empty where the optimiser
     chooses."""
+    finishes_with_all: ClassVar[bool] = False
+    """`finish_state` takes the parameters of zero(), too, before those of finish()."""
     mergeable: ClassVar[bool] = True
     """States can be merged. Only a user's aggregate may come without a merge."""
     scratchpad: ClassVar[int] = 0
@@ -252,6 +257,18 @@ class AggregateFunction(ABC):
         """
         return None
 
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        """The way a call of a running aggregate splits under CLOSING_WHEN: sub-aggregates are of
+        one epoch, super-aggregates go on over epochs. None: it does not, or keeps a state.
+        """
+        return None
+
+    def reduce_parts(self, state: State, *parts: Value) -> State:
+        """Take the sub-aggregates of `split_epochs` in."""
+        return self.reduce(state, *parts)
+
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         """The slot in which the low level keeps it; None when it is not kept in one word. A type of
         arguments that kernels do not hold as numbers is none of its affair.
@@ -261,13 +278,14 @@ class AggregateFunction(ABC):
     def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
         """The columns that keep a call with such arguments and state parameters where it does not
         fit slots (terascope.sketches); None: it is not kept in parts. Of an order-dependent
-        aggregate the columns take the places of tuples in the stream as further arguments.
+        aggregate the columns take the places of tuples in the stream as further arguments. Of one
+        that sees NULLs every argument is two: whether there is a value, and the value.
         """
         return None
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
-        """The value of a packed state, with the finish parameters; the state itself if the call
-        means that. None: no tuple had a value.
+        """The value of a packed state, with the finish parameters (see `finishes_with_all`); the
+        state itself if the call means that. None: no tuple had a value.
         """
         return packed
 
@@ -292,6 +310,12 @@ class AggregateFunction(ABC):
         of the group; `parameters`: all of the call. An aggregate with a bound has this method.
         """
         raise NotImplementedError(f"{self.name} declares a bound without a way to check it")
+
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        """The state, as `merge` takes it, that a packed one is; `parameters`: those of zero(). A
+        sketch is not opened: what it keeps are not the values.
+        """
+        raise NotImplementedError
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.
@@ -339,8 +363,6 @@ class Extractor:
     extras: int = 0
     constants: tuple[Value, ...] = ()
     """Constants that follow the state in every call of the scalar, such as 50 for a median."""
-    keeps_type: bool = False
-    """The value is one of the first argument's values, and has its type if that is an integer."""
     doc: str = ""
 
 

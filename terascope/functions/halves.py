@@ -140,14 +140,17 @@ def kind_of(
 
 
 def finished(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> Value:
-    """The value of a state of the kind that `kind_of` gives."""
+    """The value of a state of the kind that `kind_of` gives. `parameters`: all constants of the
+    call.
+    """
     declared = type(aggregate).finish_state is not AggregateFunction.finish_state
     if packed is not None:
         # A built-in aggregate may declare a kind for some types only; a user's reads all its own.
         of_object = is_packed_object(packed)
         declared = not of_object or (declared and aggregate.user_defined)
     if declared:
-        return aggregate.finish_state(packed, *parameters)
+        given = 0 if aggregate.finishes_with_all else aggregate.state_parameters
+        return aggregate.finish_state(packed, *parameters[given:])
     return object_value(aggregate, packed, *parameters)
 
 

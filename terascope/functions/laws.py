@@ -22,6 +22,8 @@ import pyarrow as pa
 from terascope.functions.base import AggregateFunction, State, TypeMistake, Value, ValueMistake
 from terascope.functions.bound_trials import Call, allowed_failures, calls_of, excess
 from terascope.functions.halves import finished, kind_of
+from terascope.functions.object_states import column_types
+from terascope.functions.values import SOME_VALUE
 from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import Argument, Packed, StateColumn, StateKind
 from terascope.types import Type
@@ -120,6 +122,8 @@ def random_rows(aggregate: AggregateFunction, types: Sequence[Type], random: Ran
     """Tuples. A last integer is in order where order matters, as a clock is."""
     count = random.choice([0, 1, 2, random.randint(3, MOST_ROWS)])
     rows = [tuple(RANDOM[type](random) for type in types) for _ in range(count)]
+    if not aggregate.skips_null:
+        return [tuple(None if random.random() < 0.2 else v for v in row) for row in rows]
     if aggregate.ordered and len(types) > 1 and types[-1].is_integer:
         rows.sort(key=lambda row: row[-1])
     return rows
@@ -210,13 +214,24 @@ def columns_of(types: Sequence[Type], rows: Sequence[Row]) -> list[Argument]:
 def placed(
     aggregate: AggregateFunction, types: Sequence[Type], rows: Sequence[Row]
 ) -> tuple[tuple[Type, ...], list[Row]]:
-    """The tuples; where their order matters, each with its place behind its values: clock,
-    interface, position.
+    """The tuples as columns of states take them. Where their order matters, each has its place
+    behind its values: clock, interface, position.
     """
+    if not aggregate.skips_null:
+        rows = [
+            tuple(each for known in zip(row, types, strict=True) for each in pair(*known))
+            for row in rows
+        ]
+    types = column_types(aggregate, types)
     if not aggregate.ordered:
-        return tuple(types), list(rows)
+        return types, list(rows)
     shown = [(*row, at // 3, "eth0", at) for at, row in enumerate(rows)]
     return (*types, Type.ULLONG, Type.STRING, Type.ULLONG), shown
+
+
+def pair(value: Value, type: Type) -> tuple[bool, Value]:
+    """Whether there is a value, and the value."""
+    return value is not None, SOME_VALUE.get(type, 0) if value is None else value
 
 
 def kind(aggregate: AggregateFunction, types: tuple[Type, ...]) -> StateKind:
@@ -253,7 +268,8 @@ def merges_in_columns(
         cut = random.randint(0, len(states))
         pieces = [piece for piece in (states[:cut], states[cut:]) if piece]
         states = [merged_states(kept, piece) for piece in pieces]
-    found = finished(aggregate, merged_states(kept, states)[0].as_py(), *parameters(aggregate)[1])
+    constants = aggregate.example_parameters
+    found = finished(aggregate, merged_states(kept, states)[0].as_py(), *constants)
     whole = plain_value(aggregate, reduced(aggregate, rows))
     if is_approximate(aggregate):  # how near it is, is a law of its own
         fine = (found is None) == (whole is None)
@@ -268,8 +284,8 @@ def travels(
     kept = kind(aggregate, types)
     once = merged_states(kept, low_states(kept, *placed(aggregate, types, rows)))
     again = merged_states(kept, [once])
-    finish = parameters(aggregate)[1]
-    values = [finished(aggregate, state[0].as_py(), *finish) for state in (once, again)]
+    constants = aggregate.example_parameters
+    values = [finished(aggregate, state[0].as_py(), *constants) for state in (once, again)]
     if is_approximate(aggregate) and isinstance(values[0], bytes):  # a state has no order
         return None if values[1] is not None else "a packed state is gone when it is read"
     return None if agrees(*values) else f"{values[0]!r} becomes {values[1]!r} when it is packed"

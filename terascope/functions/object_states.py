@@ -30,6 +30,7 @@ from terascope.sketches.base import (
     StateKind,
     packed_states,
 )
+from terascope.sketches.values import ordered_kind, ordered_rows
 from terascope.types import Type
 
 Words: TypeAlias = NDArray[np.int64]
@@ -69,6 +70,11 @@ class ObjectStates(StateColumn):
     def take(self, present: list[int], edges: list[int], columns: list[Any]) -> None:
         """Take values in: those from edges[i] to edges[i + 1] belong to state present[i]."""
         reduce, states = bare(self.aggregate.reduce), self._states
+        if columns and not self.aggregate.skips_null:
+            columns = [
+                [value if known else None for known, value in zip(*pair, strict=True)]
+                for pair in zip(columns[::2], columns[1::2], strict=True)
+            ]
         for i, number in enumerate(present):
             state = states[number]
             for values in zip(*(c[edges[i] : edges[i + 1]] for c in columns), strict=True):
@@ -125,11 +131,14 @@ class ObjectStates(StateColumn):
 def object_state_kind(
     aggregate: AggregateFunction, args: tuple[Type, ...], parameters: tuple[Value, ...]
 ) -> StateKind | None:
-    """The kind that keeps the states of an aggregate as Python objects. None for one that cannot
-    run so: its states do not merge, or not in any order, or it sees NULLs.
+    """The kind that keeps the states of an aggregate as Python objects; None when its states do not
+    merge. States of an order-dependent aggregate do not merge in any order: its values are kept,
+    each with its place, and reduced when all are there.
     """
-    if not aggregate.mergeable or aggregate.ordered or not (aggregate.skips_null or not args):
+    if not aggregate.mergeable:
         return None
+    if aggregate.ordered:
+        return ordered_kind(column_types(aggregate, args))
     return object_columns(aggregate, args, parameters)
 
 
@@ -137,8 +146,41 @@ def object_columns(
     aggregate: AggregateFunction, args: tuple[Type, ...], parameters: tuple[Value, ...]
 ) -> StateKind:
     """The same for any aggregate, whoever sees to it that its states need not merge."""
-    make = partial(ObjectStates, aggregate, args, parameters)
+    make = partial(ObjectStates, aggregate, column_types(aggregate, args), parameters)
     return StateKind(kind_name(aggregate, args, parameters), make, make)
+
+
+def column_types(aggregate: AggregateFunction, args: Sequence[Type]) -> tuple[Type, ...]:
+    """The types of the vectors that columns of states take: for an aggregate that sees NULLs two
+    for each argument, whether there is a value, and the value.
+    """
+    if aggregate.skips_null:
+        return tuple(args)
+    return tuple(type for arg in args for type in (Type.BOOL, arg))
+
+
+def seen_values(values: Sequence[Value]) -> Iterator[Value]:
+    """The arguments of a tuple, of an aggregate that sees NULLs, from the vectors of a column."""
+    for known, value in zip(values[::2], values[1::2], strict=True):
+        yield value if known else None
+
+
+def fold_in_order(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> Value:
+    """The value of an aggregate over a packed list of values, which are put in stream order.
+    `parameters`: those of zero() and those of finish().
+    """
+    given = aggregate.state_parameters
+    state = ordered_state(aggregate, packed, *parameters[:given])
+    return aggregate.finish(state, *parameters[given:])
+
+
+def ordered_state(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> State:
+    """The state of a packed list of values, which are put in stream order."""
+    state = aggregate.zero(*parameters)
+    for row in [] if packed is None else ordered_rows(packed):
+        values = row if aggregate.skips_null else tuple(seen_values(row))
+        state = aggregate.reduce(state, *values)
+    return state
 
 
 def kind_name(
@@ -148,17 +190,24 @@ def kind_name(
     return f"objects of {aggregate.name}({listed})"
 
 
-def object_value(
-    aggregate: AggregateFunction, packed: bytes | None, *finish_parameters: Value
-) -> Value:
-    """The value of a call whose packed state is of `object_state_kind`. None: no tuple came, which
-    is NULL for an aggregate whose state of nothing depends on parameters.
+def object_value(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> Value:
+    """The value of a call whose packed state is of `object_state_kind`; None: no tuple came.
+    `parameters`: those of zero() and those of finish().
     """
-    if packed is None and aggregate.state_parameters:
-        return None
+    given = aggregate.state_parameters
     with user_code(aggregate.name):
-        state = aggregate.zero() if packed is None else unpacked_object(aggregate, packed)
-        return aggregate.finish(state, *finish_parameters)
+        state = object_state(aggregate, packed, *parameters[:given])
+        return aggregate.finish(state, *parameters[given:])
+
+
+def object_state(aggregate: AggregateFunction, packed: bytes | None, *parameters: Value) -> State:
+    """The state that a packed one of `object_state_kind` is; `parameters`: those of zero()."""
+    with user_code(aggregate.name):
+        if packed is None:
+            return aggregate.zero(*parameters)
+        if aggregate.ordered:
+            return ordered_state(aggregate, packed, *parameters)
+        return unpacked_object(aggregate, packed)
 
 
 def bare(method: Callable[..., State]) -> Callable[..., State]:

@@ -112,8 +112,10 @@ def state_parts(
     parameters: tuple[Value, ...],
 ) -> Decomposition:
     """The split of a call that keeps states. `types`: of the arguments, and of the places of tuples
-    behind them; `parameters`: those of the finish.
+    behind them; `parameters`: all constants of the call.
     """
+    if not function.finishes_with_all:
+        parameters = parameters[function.state_parameters :]
     sub = PartialState(kind, types), tuple(map(Place, range(len(types))))
     part = AggregatePart((sub,), MergedState(kind))
     finish = state_value(function, result, parameters)

@@ -102,6 +102,7 @@ def udaf(
             "sampling": sampling,
             "cheap": True,
             "user_defined": True,
+            "finishes_with_all": True,
             "mergeable": merges,
             "scratchpad": scratchpad,
             "state_classes": module_classes(class_),
@@ -230,12 +231,11 @@ class ColumnUdaf(AggregateFunction):
         high = partial(ColumnStates, self, args, parameters)
         return StateKind(kind_name(self, args, parameters), low, high)
 
-    def finish_state(self, packed: bytes | None, *finish_parameters: Value) -> Value:
-        if packed is None and self.state_parameters:
-            return None
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        given = self.state_parameters
         with user_code(self.name):
-            state = self.zero() if packed is None else self.unpacked(packed)
-            return self.finish(state, *finish_parameters)
+            state = self.zero(*parameters[:given]) if packed is None else self.unpacked(packed)
+            return self.finish(state, *parameters[given:])
 
     def packed(self, state: State) -> bytes:
         if not hasattr(self.parts, "pack"):
@@ -359,9 +359,8 @@ class KernelUdaf(AggregateFunction):
         make = partial(ScratchpadStates, self, self.kernels, self.floats, parameters)
         return StateKind(kind_name(self, args, parameters), partial(make, True), make)
 
-    def finish_state(self, packed: bytes | None, *finish_parameters: Value) -> Value:
-        if packed is None and self.state_parameters:
-            return None
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        given = self.state_parameters
         with user_code(self.name):
-            state = self.zero() if packed is None else unpacked_pad(self, packed)
-            return self.finish(state, *finish_parameters)
+            held = self.zero(*parameters[:given]) if packed is None else unpacked_pad(self, packed)
+            return self.finish(held, *parameters[given:])

@@ -41,7 +41,7 @@ from terascope.functions.base import (
     Value,
     ValueMistake,
 )
-from terascope.functions.object_states import object_state_kind, object_value
+from terascope.functions.object_states import object_state, object_state_kind, object_value
 from terascope.functions.signatures import (
     ADDRESS,
     ANYTHING,
@@ -133,6 +133,7 @@ def aggregate(
             "sampling": sampling,
             "cheap": cheap,
             "user_defined": True,
+            "finishes_with_all": True,
             "mergeable": any(hasattr(parts, each) for each in ("merge", _PARTS["merge"])),
             "state_classes": module_classes(class_),
             "example_parameters": tuple(example_parameters),
@@ -146,6 +147,7 @@ def aggregate(
             "merge": staticmethod(named(known_as, _merge(known_as, parts))),
             "state": object_state_kind,
             "finish_state": object_value,
+            "opened": object_state,
             "finish": staticmethod(guarded(known_as, _part(known_as, parts, "finish"), (), result)),
         }
         if hasattr(parts, "next_epoch"):

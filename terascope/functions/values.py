@@ -10,13 +10,23 @@ FLOAT compare as FLOATs. STRING and BINARY compare as bytes, STRING in UTF-8.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from terascope.functions.base import Value
 from terascope.functions.overflow import Overflow
 from terascope.types import INT_MAX, INT_MIN, Type
 
 Text: TypeAlias = str | bytes
+
+SOME_VALUE: Final[dict[Type, Value]] = {
+    Type.BOOL: False,
+    Type.FLOAT: 0.0,
+    Type.STRING: "",
+    Type.BINARY: b"",
+    Type.IP: b"\4" + bytes(4),
+    Type.IPV6: b"\6" + bytes(16),
+}
+"""A value of each type, which stands where a vector without NULLs has none; for integers 0."""
 
 
 def as_text(value: Text) -> str:

@@ -14,7 +14,7 @@ from terascope.functions.aggregates.total import Sum
 from terascope.functions.base import AggregateFunction, Term, Value
 from terascope.functions.partial_states import state_parts
 from terascope.physical.low_plan import has_slot
-from terascope.plan.build import term_expr
+from terascope.plan.build import state_arguments, term_expr
 from terascope.plan.expr import AggCall, Col, Expr, Lit
 from terascope.plan.rel import Named, NamedAgg
 from terascope.sketches.base import StateKind
@@ -51,10 +51,9 @@ class RegroupedAggregate:
 
     @classmethod
     def of_state(cls, name: str, agg: AggCall, kind: StateKind) -> RegroupedAggregate:
-        args = agg.args[:1] if kind.from_states else agg.args
+        args = agg.args[:1] if kind.from_states else state_arguments(agg)
         types = tuple(arg.type for arg in args)
-        finishing = constants(agg)[agg.function.state_parameters :]
-        made = state_parts(agg.function, kind, types, agg.type, finishing)
+        made = state_parts(agg.function, kind, types, agg.type, constants(agg))
         ((sub, over),) = made.parts[0].subs
         kept = sub_aggregate(f"{name}#state", sub, over, args)
         return cls((kept,), (name, term_expr(made.finish, [Col(kept[0], kept[1].type)])))

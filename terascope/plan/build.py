@@ -10,7 +10,8 @@ from terascope.functions.members import IN_LIST, Members
 from terascope.functions.operators import operators
 from terascope.functions.scalars.slices import in_slices, slice_end, slice_start
 from terascope.functions.slices import SliceVector
-from terascope.plan.expr import Call, Expr, Lit
+from terascope.functions.values import SOME_VALUE
+from terascope.plan.expr import AggCall, Call, Expr, Lit
 from terascope.types import Type
 
 TRUE = Lit(True, Type.BOOL)
@@ -52,6 +53,22 @@ def disjunction(parts: Iterable[Expr]) -> Expr:
     if not kept:
         return FALSE
     return kept[0] if len(kept) == 1 else call("or", *kept)
+
+
+def state_arguments(agg: AggCall) -> tuple[Expr, ...]:
+    """The vectors that columns of states take for the arguments of a call. An aggregate that sees
+    NULLs has two for each argument, neither of them ever NULL: whether there is a value, and the
+    value.
+    """
+    if agg.function.skips_null:
+        return agg.args
+    pairs = ((call("not", call("is_null", arg)), without_null(arg)) for arg in agg.args)
+    return tuple(expr for pair in pairs for expr in pair)
+
+
+def without_null(expr: Expr) -> Expr:
+    """An expression with a value of its type in place of NULL."""
+    return call("coalesce", expr, Lit(SOME_VALUE.get(expr.type, 0), expr.type))
 
 
 def term_expr(term: Term, places: Sequence[Expr]) -> Expr:

@@ -63,13 +63,14 @@ class BytePool:
         most = int(codes.max()) + 1 if len(codes) else 0
         if most > len(self._of_code):
             self._of_code = enlarged(self._of_code, max(most, 2 * len(self._of_code)))
-        found = self._of_code[codes]
-        if len(found) and not found.all():
-            new = np.unique(codes[found == 0])
+        ids = np.empty(len(codes), np.int64)
+        new = np.empty(min(len(codes), most), np.int32)
+        count = look_up(codes, self._of_code, ids, new)
+        if count:
+            new = new[:count]
             self._of_code[new] = 1 + self.of_values(binary_values(coded.dictionary, new))
-            found = self._of_code[codes]
-        numbers: Ids = found - 1
-        return numbers
+            look_up(codes, self._of_code, ids, new)
+        return ids
 
     def of_values(self, values: pa.LargeBinaryArray) -> Ids:
         offsets, data = bytes_of(values)
@@ -144,6 +145,23 @@ def same_run(ends: Offsets, content: Bytes, number: int, data: Bytes, begin: int
     while k < end - begin and content[first + k] == data[begin + k]:
         k += 1
     return k == end - begin
+
+
+@compiled_for(column(np.int32), output(np.int64), output(np.int64), output(np.int32))
+def look_up(codes: NDArray[np.int32], of_code: Ids, ids: Ids, new: NDArray[np.int32]) -> int:
+    """Number codes: of_code[c] is the number of code c plus 1. Codes that have none yet are listed
+    in `new`, each once; returns how many there are.
+    """
+    count = 0
+    for i in range(len(codes)):
+        code = np.uint32(codes[i])
+        held = of_code[code]
+        if held == 0:
+            of_code[code] = -1
+            new[count] = codes[i]
+            count += 1
+        ids[i] = held - 1
+    return count
 
 
 @compiled_for(

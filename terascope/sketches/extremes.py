@@ -232,10 +232,12 @@ class EndOfStream(StateColumn):
 
 
 def place_columns(place: Sequence[Argument]) -> tuple[Words, Argument, Words]:
-    """Clock, interface and position; a source without a clock has the last two only."""
+    """Clock, interface and position; a source without a clock has the last two only, and the clocks
+    are an empty vector then.
+    """
     *clock, interface, position = place
-    positions = ordered_words(position)
-    return ordered_words(clock[0]) if clock else np.zeros_like(positions), interface, positions
+    clocks = ordered_words(clock[0]) if clock else np.zeros(0, np.int64)
+    return clocks, interface, ordered_words(position)
 
 
 def ordered_words(column: Argument) -> Words:
@@ -257,10 +259,14 @@ def take_placed(
     last: bool, numbered: bool, rows: Words,
     heads: NDArray[np.uint64], ends: Words, content: Bytes,
 ) -> None:  # fmt: skip
-    """Keep the value whose place is smaller, or larger for LAST, than that of its state."""
+    """Keep the value whose place is smaller, or larger for LAST, than that of its state. There may
+    be no clocks.
+    """
+    clocked = len(clocks) > 0
     for i in range(len(numbers)):
         row = np.uint64(numbers[i])
-        clock, interface, position = clocks[i], interfaces[i], positions[i]
+        clock = clocks[i] if clocked else np.int64(0)
+        interface, position = interfaces[i], positions[i]
         held = rows[row, INTERFACE]
         if held != EMPTY:
             if clock != rows[row, CLOCK]:

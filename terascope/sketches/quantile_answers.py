@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.machine_code import REAL, column, compiled_for, inlined, output
+from terascope.machine_code import BOOLEAN, REAL, column, compiled_for, inlined, output
 from terascope.sketches.kll import quantiles_of
 from terascope.sketches.packed_form import word_at
 from terascope.sketches.quantile_bytes import (
@@ -37,8 +37,9 @@ LARGEST_EPS: Final = 0x3FE0000000000000
 OTHER_BITS: Final = 0x7FFFFFFFFFFFFFFF
 
 
-def percentile_column(packed: pa.Array, percent: float) -> pa.Array:
-    """The percentile of each state as a FLOAT; NULL where the state is NULL or has no value.
+def percentile_column(packed: pa.Array, percent: float, whole: bool = False) -> pa.Array | None:
+    """The percentile of each state as a FLOAT, or as an integer; NULL where the state is NULL or
+    has no value. None: not all are integers, as is asked for.
 
     Raises:
         ValueError: one of them is no state of approx_quantile.
@@ -49,7 +50,9 @@ def percentile_column(packed: pa.Array, percent: float) -> pa.Array:
     raw, entries = np.empty(room, np.int64), np.empty(ENTRY * room, np.int64)
     bits = values.view(np.int64)
     counts = room_for_parts()
-    percentiles(offsets, data, percent / 100.0, raw, entries, counts, marks, values, bits)
+    percentiles(offsets, data, percent / 100.0, whole, raw, entries, counts, marks, values, bits)
+    if whole:
+        return None if (marks == REST).any() else closed(packed, bits, marks, quantiles_of)
 
     def read(state: bytes) -> float | None:
         found = quantiles_of(state).percentile(percent)
@@ -103,20 +106,23 @@ def nearest(entries: Any, count: Any, share: Any) -> Any:
 
 
 @compiled_for(
-    column(np.int64), column(np.uint8), REAL, output(np.int64), output(np.int64),
+    column(np.int64), column(np.uint8), REAL, BOOLEAN, output(np.int64), output(np.int64),
     output(np.int64), output(np.uint8), output(np.float64), output(np.int64),
 )  # fmt: skip
 def percentiles(
-    offsets: Any, data: Any, share: Any, raw: Any, entries: Any, counts: Any, marks: Any,
-    values: Any, bits: Any,
+    offsets: Any, data: Any, share: Any, whole: Any, raw: Any, entries: Any, counts: Any,
+    marks: Any, values: Any, bits: Any,
 ) -> None:  # fmt: skip
-    """`raw` and `entries` have room for the longest state; `bits` is the memory of `values`."""
+    """`raw` and `entries` have room for the longest state; `bits` is the memory of `values`, in
+    which integers stand as they are if they are asked for as a whole.
+    """
     for i in range(len(marks)):
         if marks[i] != REST:
             continue
         start, end = offsets[i], offsets[i + 1]
         content = content_of(data, start, end)
-        if content < 0 or not has_eps(data, start):
+        is_float = data[start + 3] & FLOATS != 0
+        if content < 0 or not has_eps(data, start) or (whole and is_float):
             continue
         if content == BUFFER:
             count = get_buffer(data, start, end, raw)
@@ -130,8 +136,10 @@ def percentiles(
                 continue
             key = nearest(entries, count, share)
         marks[i] = FOUND
-        if data[start + 3] & FLOATS:
+        if is_float:
             bits[i] = key ^ OTHER_BITS if key < 0 else key
+        elif whole:
+            bits[i] = key
         else:
             values[i] = np.float64(key)
 

@@ -203,6 +203,8 @@ class OrderedValues(StateColumn):
         clocks, interface, positions = place_columns(arguments[count:])
         if not isinstance(interface, CodedValues):
             self._forms = (ValueForm.INTEGER, ValueForm.INTEGER, *self._forms[2:])
+        if not len(clocks):
+            clocks = np.zeros_like(positions)
         columns = [clocks, words_of(interface, self._pools[1]), positions]
         pairs = zip(arguments[:count], self._pools[3:], strict=True)
         columns += [words_of(value, pool) for value, pool in pairs]

@@ -68,7 +68,19 @@ def percent_check(constants: object) -> None:
         raise ValueMistake(f"place_of takes a number between 0 and 100, not {share}")
 
 
-@builtin(ANYTHING, NUMBER, returns=Type.FLOAT, check_constants=percent_check)
+@builtin(ANYTHING, NUMBER, returns=Type.LLONG, check_constants=percent_check)
+def whole_place_of(state: bytes, share: float) -> int:
+    """The same of integers."""
+    return int(place_of(state, share))
+
+
+@builtin(
+    ANYTHING,
+    NUMBER,
+    returns=Type.FLOAT,
+    check_constants=percent_check,
+    of_integers="whole_place_of",
+)
 def place_of(state: bytes, share: float) -> float:
     """The value at a percentage."""
     values = state.split(b",")
@@ -108,11 +120,11 @@ class high_largest:
 
 HALVED: list[Any] = [low_largest, high_largest]
 EXTRACTORS = {
-    "approx_place": Extractor("place_of", "sorted_values", extras=1, keeps_type=True),
-    "approx_middle": Extractor("place_of", "sorted_values", constants=(50,), keeps_type=True),
+    "approx_place": Extractor("place_of", "sorted_values", extras=1),
+    "approx_middle": Extractor("place_of", "sorted_values", constants=(50,)),
 }
 FUNCTIONS = replace(
-    Functions.builtin().extended([Sorted(), Heavy(), place_of, *HALVED]),
+    Functions.builtin().extended([Sorted(), Heavy(), place_of, whole_place_of, *HALVED]),
     extractors=EXTRACTORS,
 )
 
@@ -148,7 +160,8 @@ def test_extractors_share_one_state_and_keep_the_type() -> None:
     (stream,) = plan
     assert [f.type for f in stream.rel.fields][1:] == [Type.UINT] * 3
     (project,) = [rel for rel in walk(stream.rel) if isinstance(rel, Project)][:1]
-    assert show_expr(project.items[-1][1]) == "CAST(place_of(sorted_values(len, 0.01), 50) AS UINT)"
+    shown = "CAST(whole_place_of(sorted_values(len, 0.01), 50) AS UINT)"
+    assert show_expr(project.items[-1][1]) == shown
 
 
 def test_an_extractor_hands_parameters_to_its_aggregate() -> None:

@@ -14,9 +14,12 @@ import pytest
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.execute.spill import temporary_file
+from terascope.functions.registry import Functions
+from terascope.functions.user import aggregate
 from terascope.kernels.merge import window_states
 from terascope.kernels.merge.states import StateStore, merge_members
 from terascope.kernels.merge.window_states import NOTHING, runs_of_windows
+from terascope.physical.split.split_plan import split_plan
 from terascope.pipeline import Bindings, compile_set
 from terascope.reference.interpreter import evaluate
 from terascope.sketches.base import StateKind, packed_states
@@ -38,6 +41,25 @@ QUERY texts:
 SELECT tb, FIRST(s) AS f, LAST(ip) AS l, MIN(s) AS a, MAX(ip) AS b, SUM(w) AS total
 FROM x.S GROUP BY t/10 AS tb;
 
+QUERY moved: SELECT tb, k, moving_sum(v, 3) AS s, moving_avg(v, 2) AS a, time_avg(v, t, 10) AS m,
+    moving_sum_exp(v, 2, 0.5) AS e, running_sum(v) AS r, and_aggr(v > 5) AS all_5,
+    xor_aggr(v > 50) AS odd, MAX(v > 90) AS some_90
+FROM x.S GROUP BY t/10 AS tb, k;
+QUERY users: SELECT tb, k, spelled(s) AS s, spelled(ip) AS i, longest_gap(v, 3) AS g,
+    nulls(v, s) AS n
+FROM x.S GROUP BY t/10 AS tb, k;
+QUERY users_windows: SELECT wend, spelled(v) AS s, longest_gap(v, 3) AS g, nulls(w, ip) AS n
+FROM x.S [RANGE 20 SLIDE 10] GROUP BY wend;
+
+QUERY living: SELECT tb, k, COUNT(*) AS n, SUM(w) AS w, FIRST(s) AS f, LAST(v) AS l,
+    running_count(*) AS rc, running_sum(v) AS rs, running_sum_max(v) AS rm, moving_sum(v, 3) AS ms,
+    moving_avg(v, 2) AS ma, moving_sum_exp(v, 2, 0.5) AS me, time_avg(v, t, 10) AS ta,
+    running_array_aggr(v) AS ra, running_approx_count_distinct(s) AS rd, count_dups(s) AS d,
+    median(v) AS m, COUNT(DISTINCT v) AS dv, MIN(ip) AS i, longest_gap(v, 3) AS g, nulls(v, s) AS z
+FROM x.S GROUP BY t/10 AS tb, k CLOSING_WHEN COUNT(*) = 0 OR MAX(v > 97) = TRUE;
+QUERY forever: SELECT tb, LAST(k) AS l, moving_sum(v, 2) AS s, steps(v) AS u, COUNT(*) AS n
+FROM x.S GROUP BY t/10 AS tb CLOSING_WHEN SUM(v) > 1000;
+
 QUERY some: SELECT k, tb, median(v) AS m, count_dups(s) AS c FROM x.S WHERE v > 40
 GROUP BY k, t/10 AS tb;
 QUERY hits: SELECT tb, heavy_hitters(s, v, 3) AS h, top_k(k, 2) AS top FROM x.S GROUP BY t/10 AS tb;
@@ -48,6 +70,87 @@ QUERY all_of_it: SELECT tb, k, median(v) AS m, entropy(s) AS e FROM x.S GROUP BY
 QUERY above: SELECT tb, median(m) AS mm, FIRST(k) AS f FROM numbers GROUP BY tb;
 QUERY shown: SELECT tb, k FROM x.S GROUP BY t/10 AS tb, k HAVING stddev(v) > 20 AND median(v) < 60;
 """
+
+
+class Spelled:
+    """The values in stream order, NULLs among them."""
+
+    def zero(self) -> list[Any]:
+        return []
+
+    def reduce(self, state: list[Any], value: Any) -> list[Any]:
+        return [*state, value]
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return left + right
+
+    def finish(self, state: list[Any]) -> str:
+        return repr(state)
+
+
+class LongestGap:
+    """The largest step from a value to the next; the parameter where there is none."""
+
+    def zero(self, least: int) -> tuple[int, int | None, int | None]:
+        return least, None, None
+
+    def reduce(self, state: Any, value: int) -> Any:
+        return self.merge(state, (state[0], value, value))
+
+    def merge(self, left: Any, right: Any) -> Any:
+        if left[1] is None or right[1] is None:
+            return right if left[1] is None else left
+        return max(left[0], right[0], abs(right[1] - left[2])), left[1], right[2]
+
+    def finish(self, state: Any) -> int:
+        return int(state[0])
+
+
+class Nulls:
+    """How many arguments are NULL."""
+
+    def zero(self) -> int:
+        return 0
+
+    def reduce(self, state: int, left: Any, right: Any) -> int:
+        return state + (left is None) + (right is None)
+
+    def merge(self, left: int, right: int) -> int:
+        return left + right
+
+    def finish(self, state: int) -> int:
+        return state
+
+
+class Steps:
+    """The number of epochs that had a value, in an object of its own."""
+
+    def zero(self) -> dict[str, int]:
+        return {"epochs": 0, "now": 0}
+
+    def reduce(self, state: dict[str, int], value: int) -> dict[str, int]:
+        return state | {"now": 1}
+
+    def merge(self, left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+        epochs = left["epochs"] + right["epochs"]
+        return {"epochs": epochs, "now": max(left["now"], right["now"])}
+
+    def finish(self, state: dict[str, int]) -> int:
+        return state["epochs"] + state["now"]
+
+    def next_epoch(self, state: dict[str, int]) -> dict[str, int]:
+        return {"epochs": self.finish(state), "now": 0}
+
+
+in_order = partial(aggregate, ordered=True)
+FUNCTIONS = Functions.builtin().extended(
+    [
+        in_order(name="spelled", takes=("ANY",), returns="STRING", skips_null=False)(Spelled),
+        in_order(name="longest_gap", takes=("INT",), returns="INT", state_parameters=1)(LongestGap),
+        aggregate(name="steps", takes=("INT",), returns="INT", running=True)(Steps),
+        aggregate(name="nulls", takes=("NUMBER", "ANY"), returns="INT", skips_null=False)(Nulls),
+    ]
+)
 CONFIGS: dict[str, dict[str, Any]] = {
     "open": {},
     "numpy": {"compiled": False},
@@ -75,7 +178,9 @@ def write_tuples(path: Path, rows: int, seed: int) -> None:
 def test_the_rows_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
     write_tuples(tmp_path / "x.csv", 1500, 1)
     interfaces = {"x": Interface("x", "csv", str(tmp_path / "x.csv"))}
-    plan = compile_set(Source(SET, "states.gsql"), Bindings(interfaces=interfaces)).optimized
+    bindings = Bindings(interfaces=interfaces, functions=FUNCTIONS)
+    plan = compile_set(Source(SET, "states.gsql"), bindings).optimized
+    assert not split_plan(plan).kept_high
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
     low = config_with(**CONFIGS[name])
     found = local_answers(plan, interfaces, 3, 2000, low, tmp_path / "parts")

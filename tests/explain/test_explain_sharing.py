@@ -9,6 +9,8 @@ import pytest
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.explain import explain, picture
+from terascope.functions.registry import Functions
+from terascope.functions.user import scalar
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.statistics.sampling import SampleLimits
 from terascope.pipeline import Bindings, Compiled, compile_set
@@ -80,12 +82,14 @@ def test_windows_of_aggregates_that_do_not_split_share_no_slices() -> None:
     text = (
         "QUERY a: SELECT srcIP, COUNT(*) AS n FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP;"
         "QUERY b: SELECT srcIP, MAX(len) AS n FROM TCP [RANGE 15 SLIDE 15] GROUP BY srcIP;"
-        "QUERY c: SELECT srcIP, moving_sum(len, 2) AS m FROM TCP [RANGE 12 SLIDE 9] "
+        "QUERY c: SELECT srcIP, SUM(tripled(len)) AS m FROM TCP [RANGE 12 SLIDE 9] "
         "GROUP BY srcIP;"
-        "QUERY d: SELECT destIP, moving_sum(len, 2) AS m FROM TCP [RANGE 12 SLIDE 9] "
+        "QUERY d: SELECT destIP, SUM(tripled(len)) AS m FROM TCP [RANGE 12 SLIDE 9] "
         "GROUP BY destIP;"
     )
-    shown = explain(compile_set(Source(text, "holistic.gsql")), "split")
+    tripled = scalar(name="tripled", takes=("INT",), returns="INT")(lambda n: 3 * n)
+    bindings = Bindings(functions=Functions.builtin().extended([tripled]))
+    shown = explain(compile_set(Source(text, "above.gsql"), bindings), "split")
     assert "a 18/15: slices 12 3 of a period of 15" in shown
     assert "c 12/9" not in shown
     assert "d 12/9" not in shown

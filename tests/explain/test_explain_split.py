@@ -21,7 +21,7 @@ from terascope.pipeline import Bindings, Compiled, compile_set
 from terascope.plan.expr import Call
 from terascope.plan.expr import walk as walk_expr
 from terascope.plan.plan import Plan
-from terascope.plan.rel import Aggregate, Join, Project, walk
+from terascope.plan.rel import Aggregate, Join, Project, Running, walk
 from terascope.reference.interpreter import evaluate
 from terascope.syntax.ast import QueryStatement, Script
 from terascope.syntax.parser import parse_recovering
@@ -155,7 +155,7 @@ def functions_of_states(plan: Plan) -> list[AggregateFunction | Scalar]:
     found: dict[str, AggregateFunction | Scalar] = {}
     for stream in plan:
         for rel in walk(stream.rel):
-            if isinstance(rel, Aggregate):
+            if isinstance(rel, Aggregate | Running):
                 found |= {agg.function.name: agg.function for _, agg in rel.aggs}
             for expr in (e for _, e in rel.items) if isinstance(rel, Project) else ():
                 calls = [e for e in walk_expr(expr) if isinstance(e, Call)]

@@ -55,3 +55,21 @@ def test_a_table_is_enlarged_row_by_row_from_front_to_back() -> None:
     before = {int(code): at for at, code in enumerate(table[:, 1]) if code}
     shifts = [abs(place[code] % rows - at) for code, at in before.items()]
     assert np.median(shifts) <= 2, "rows keep their place, give or take collisions"
+
+
+REPEATED = {
+    "one value": ["eth0"] * 40,
+    "empty": [""] * 40,
+    "ends equal, middle not": ["eth0", "eth1", *["eth0"] * 30],
+    "same bytes, other ends": ["aa", "a", "aaa", "aa"],
+    "with NULLs": ["eth0", None, "eth0", "eth0"],
+}
+
+
+@pytest.mark.parametrize("values", REPEATED.values(), ids=REPEATED)
+def test_a_value_that_is_repeated_is_encoded_once(values: list[str | None]) -> None:
+    dictionary, column = dictionary_for(Type.STRING), pa.array(["x", *values, "y"], pa.string())
+    for _ in range(2):
+        codes = dictionary.encode(column[1:-1])
+        assert dictionary.values(codes).to_pylist() == values
+    assert len(dictionary) == 1 + len({value for value in values if value is not None})

@@ -341,7 +341,6 @@ def test_select_distinct_goes_low() -> None:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("moving_sum(len, 3)", "aggregate moving_sum does not split"),
         ("median(tripled(len))", "tripled is a user's Python function"),
         ("sum(tripled(len))", "tripled is a user's Python function"),
     ],
@@ -450,15 +449,22 @@ def test_windows_stay_above_where_running_groups_ask_how_far_time_is() -> None:
     assert isinstance(flows(windowed + running).low[0].rel, Project)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT moving_sum(len, 2) AS n FROM F [RANGE '60 sec' SLIDE '10 sec'] WHERE port = 80",
-        "SELECT tb, ip, count(*) AS n FROM F WHERE port = 80 GROUP BY time/60 AS tb, ip "
-        "CLOSING_WHEN count(*) = 0",
-    ],
-)
-def test_windows_and_running_groups_ship_their_selection(query: str) -> None:
-    split = flows(f"QUERY q: {query};")
+def test_running_groups_are_made_of_the_groups_of_epochs() -> None:
+    split = flows(
+        "QUERY q: SELECT tb, ip, count(*) AS n, moving_avg(len, 2) AS m FROM F WHERE port = 80 "
+        "GROUP BY time/60 AS tb, ip CLOSING_WHEN count(*) = 0;"
+    )
+    low, below = shown(split, "q_low")[:2]
+    subs = "count(*) AS cnt, sum(len) AS sum_len, count(len) AS count_len"
+    assert low == f"Aggregate by time DIV 60 AS tb, ip: {subs}"
+    assert below == "Filter port = 80"
+    assert "closing coalesce(cnt, 0) = 0" in shown(split, "q")[1]
+
+
+def test_running_groups_over_unsafe_arguments_ship_their_selection() -> None:
+    split = flows(
+        "QUERY q: SELECT tb, ip, sum(tripled(len)) AS n FROM F WHERE port = 80 "
+        "GROUP BY time/60 AS tb, ip CLOSING_WHEN count(*) = 0;"
+    )
     assert isinstance(split.low[0].rel, Project)
     assert shown(split, "q_low")[1] == "Filter port = 80"

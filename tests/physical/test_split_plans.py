@@ -280,14 +280,14 @@ def test_a_set_that_shares_and_reads_itself(table: Table, cuts: list[int]) -> No
 
 @QUICK
 @given(table=TABLE, cuts=CUTS)
-def test_running_groups_over_a_selection(table: Table, cuts: list[int]) -> None:
+def test_running_groups_over_groups_of_epochs(table: Table, cuts: list[int]) -> None:
     rel = Running(
         Filter(SOURCE, call("<", K, 2)),
         named(tb=EPOCH, s=S),
         aggs(n=agg("count"), all=agg("running_count"), first=agg("first", X)),
         call("=", col("n", Type.ULLONG), 0),
     )
-    assert kinds(check(plan(q=rel), table, cuts)) == ["selection"]
+    assert kinds(check(plan(q=rel), table, cuts)) == ["aggregation"]
 
 
 # ---- merged groups -------------------------------------------------------------------------------

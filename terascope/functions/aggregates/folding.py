@@ -20,7 +20,19 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
-from terascope.functions.base import FIRST, AggregateFunction, Decomposition, State, Value, single
+from terascope.functions.base import (
+    FIRST,
+    AggregateFunction,
+    Apply,
+    Constant,
+    Decomposition,
+    State,
+    Term,
+    Value,
+    single,
+)
+from terascope.functions.operators import operators
+from terascope.functions.scalars.logic import if_
 from terascope.functions.signatures import ANYTHING, CONDITION, Want, expect, known
 from terascope.functions.slots import SlotKind
 from terascope.functions.spark_form import SparkCall, SparkForm
@@ -30,6 +42,17 @@ from terascope.sketches.extreme_answers import extreme_column
 from terascope.sketches.extremes import extreme_value, max_kind, min_kind
 from terascope.sketches.value_forms import form_of
 from terascope.types import INT_MAX, INT_MIN, Type
+
+IS_FALSE: Final = Apply(operators["not"], (FIRST,))
+AS_NUMBER: Final[Term] = Apply(
+    if_,
+    (
+        FIRST,
+        Constant(1, Type.INT),
+        Apply(if_, (IS_FALSE, Constant(0, Type.INT), Constant(None, Type.NULL))),
+    ),
+)
+"""A BOOL as a number, NULL as NULL."""
 
 Runs: TypeAlias = tuple[tuple[Any, ...], ...]
 
@@ -71,7 +94,10 @@ class Folding(PlainAggregate):
         return self.combine(left, right)
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        """Partial values are merged as values are."""
+        """Partial values are merged as values are; BOOLs are kept as 1 and 0."""
+        if args[0] is Type.BOOL:
+            is_set = Apply(operators["!="], (FIRST, Constant(0, Type.INT)))
+            return Decomposition((single(self, self, AS_NUMBER),), is_set)
         return Decomposition((single(self, self, FIRST),))
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
-from terascope.functions.base import AggregateFunction, Value, ValueMistake
+from terascope.functions.base import Value, ValueMistake
+from terascope.functions.object_states import fold_in_order
 from terascope.functions.signatures import NUMBER, TEXT, Want
 from terascope.functions.spark_form import SparkCall, SparkColumn, SparkForm
 from terascope.functions.values import as_text, compare, order_key
@@ -23,7 +24,7 @@ from terascope.sketches.base import StateKind
 from terascope.sketches.extreme_answers import extreme_column
 from terascope.sketches.extremes import extreme_value, first_kind, last_kind
 from terascope.sketches.value_answers import order_column
-from terascope.sketches.values import list_kind, numbers_of, ordered_kind, ordered_rows
+from terascope.sketches.values import list_kind, numbers_of, ordered_kind
 from terascope.types import Type
 
 Stretches: TypeAlias = tuple[int, Value, Value]
@@ -50,6 +51,9 @@ class First(PlainAggregate):
 
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         return extreme_column(packed)
+
+    def opened(self, packed: bytes, *parameters: Value) -> Value:
+        return extreme_value(packed)
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         return SparkForm((call.F.min_by(call.value, self._place(call)),))
@@ -102,14 +106,6 @@ class CountDiff(PlainAggregate):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return fold_in_order(self, packed)
-
-
-def fold_in_order(aggregate: AggregateFunction, packed: bytes | None) -> Value:
-    """The value of an aggregate over a packed list of values that are put in stream order."""
-    state = aggregate.zero()
-    for row in [] if packed is None else ordered_rows(packed):
-        state = aggregate.reduce(state, *row)
-    return aggregate.finish(state)
 
 
 class Concatenation(Collecting):

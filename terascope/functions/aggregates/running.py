@@ -20,9 +20,32 @@ from itertools import zip_longest
 from typing import ClassVar, TypeAlias
 
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
-from terascope.functions.aggregates.in_order import fold_in_order
-from terascope.functions.aggregates.total import Sum, checked_sum, sum_type
-from terascope.functions.base import Decomposition, Value, ValueMistake
+from terascope.functions.aggregates.total import (
+    Average,
+    Count,
+    Sum,
+    checked_sum,
+    half_sums,
+    is_wide,
+    scaled_total,
+    sum_type,
+)
+from terascope.functions.base import (
+    FIRST,
+    AggregateFunction,
+    AggregatePart,
+    Apply,
+    Constant,
+    Decomposition,
+    State,
+    Term,
+    Value,
+    ValueMistake,
+    single,
+)
+from terascope.functions.epochs import SumsOfEpochs
+from terascope.functions.object_states import fold_in_order, ordered_state
+from terascope.functions.operators import operators
 from terascope.functions.signatures import INTEGER, NUMBER
 from terascope.functions.spark_form import SparkCall, SparkForm
 from terascope.sketches.base import StateKind
@@ -33,6 +56,22 @@ Number: TypeAlias = int | float
 SumAndPeak: TypeAlias = tuple[int, int]
 EpochSums: TypeAlias = tuple[int, tuple[int, ...]]
 """N, and one sum for each of the last N epochs, the newest last."""
+
+
+def epoch_sums(
+    function: AggregateFunction,
+    args: tuple[Type, ...],
+    parameters: tuple[Value, ...],
+    *more: tuple[AggregateFunction, tuple[Term, ...]],
+) -> Decomposition:
+    """The split of a running aggregate into the sums of its epochs, and more sub-aggregates."""
+    (type_,) = args
+    halves = is_wide(type_)
+    sums = half_sums(type_) if halves else (single(Sum(), Sum(), FIRST),)
+    subs = (*(sub for part in sums for sub in part.subs), *more)
+    result = function.type_rule(args)
+    merge = SumsOfEpochs(function, parameters, result, len(subs), halves)
+    return Decomposition((AggregatePart(subs, merge),))
 
 
 class RunningIntegers(PlainAggregate):
@@ -60,9 +99,17 @@ class RunningSum(RunningIntegers):
     def finish(self, state: int, *parameters: Value) -> Number:
         return checked_sum(state, self.name)
 
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        return epoch_sums(self, args, parameters)
+
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
         made = Sum().split(args, finer)
-        return None if made is None else replace(made, of_nothing=0)
+        if made is None:
+            return None
+        nothing = Constant(0, sum_type(args[0]))
+        return replace(made, finish=Apply(operators["coalesce"], (made.finish, nothing)))
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         summed = Sum().spark(call)
@@ -100,6 +147,9 @@ class RunningSumMax(RunningIntegers):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return fold_in_order(self, packed)
 
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        return ordered_state(self, packed, *parameters)
+
     def next_epoch(self, state: SumAndPeak) -> SumAndPeak:
         return state[0], state[0]
 
@@ -120,6 +170,9 @@ class RunningArray(Collecting):
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return fold_in_order(self, packed)
+
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        return ordered_state(self, packed, *parameters)
 
 
 def epochs_of(name: str, parameters: Sequence[Value]) -> int:
@@ -155,6 +208,15 @@ class MovingSum(RunningIntegers):
     def next_epoch(self, state: EpochSums) -> EpochSums:
         epochs, sums = state
         return epochs, (*sums, 0)[-epochs:]
+
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        return epoch_sums(self, args, parameters)
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """In one epoch, the sum."""
+        return RunningSum().split(args, finer)
 
 
 EpochMeans: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
@@ -193,6 +255,20 @@ class MovingAverage(PlainAggregate):
         epochs, means = state
         return epochs, (*means, (0, 0))[-epochs:]
 
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        return epoch_sums(self, args, parameters, (Count(), (FIRST,)))
+
+    def reduce_parts(self, state: EpochMeans, *parts: Value) -> EpochMeans:
+        epochs, means = state
+        total, count = means[-1]
+        return epochs, (*means[:-1], (total + parts[0], count + parts[1]))
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """In one epoch, the mean."""
+        return Average().split(args, finer)
+
 
 class MovingSumExp(MovingSum):
     name = "moving_sum_exp"
@@ -209,6 +285,14 @@ class MovingSumExp(MovingSum):
         for epoch in state[1]:
             weighed = weighed * alpha + epoch
         return weighed
+
+    def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
+        """In one epoch, the sum as a FLOAT, which cannot overflow."""
+        if not is_wide(args[0]):
+            return super().split(args, finer)
+        total = scaled_total(args[0])
+        nothing = Constant(0.0, Type.FLOAT)
+        return Decomposition(half_sums(args[0]), Apply(operators["coalesce"], (total, nothing)))
 
 
 @dataclass(frozen=True)
@@ -244,6 +328,7 @@ class TimeAverage(PlainAggregate):
     ordered = True
     running = True
     cheap = False
+    finishes_with_all = True
     state_classes = (Standing, Steps)
     example_parameters = (60,)
     doc = "time_avg(x, ts, window): the mean of x weighed by how long each value stood"
@@ -274,6 +359,15 @@ class TimeAverage(PlainAggregate):
             begin = steps.first_at // window * window
             area += (steps.first_at - begin) * state.standing
         return float(area / (end - begin))
+
+    def state(self, args: tuple[Type, ...], parameters: tuple[Value, ...]) -> StateKind | None:
+        return ordered_kind(args)
+
+    def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
+        return fold_in_order(self, packed, *parameters)
+
+    def opened(self, packed: bytes, *parameters: Value) -> State:
+        return ordered_state(self, packed, *parameters)
 
     def next_epoch(self, state: Standing) -> Standing:
         if state.steps is None:

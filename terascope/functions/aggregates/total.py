@@ -23,6 +23,7 @@ from terascope.functions.base import (
     Value,
     single,
 )
+from terascope.functions.epochs import SumsOfEpochs
 from terascope.functions.exact_floats import ExactSum, added, exact, rounded
 from terascope.functions.operators import operators
 from terascope.functions.scalars.logic import if_
@@ -100,6 +101,13 @@ def carried(type_: Type) -> tuple[Term, Term]:
     carry = Apply(operators[">>"], (Place(1), Constant(32, Type.INT)))
     upper = Apply(operators["+"], (FIRST, carry))
     return upper, Apply(operators["&"], (Place(1), Constant(LOW_HALF, type_)))
+
+
+def scaled_total(type_: Type) -> Term:
+    """The sum that two half sums, at the first two places, make, as a FLOAT."""
+    upper, lower = carried(type_)
+    scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
+    return Apply(operators["+"], (scaled, lower))
 
 
 def spark_half_sums(call: SparkCall) -> tuple[SparkColumn, SparkColumn]:
@@ -242,6 +250,16 @@ class RunningCount(Count):
     running = True
     doc = "the number of tuples since the group began, over all its epochs"
 
+    def split_epochs(
+        self, args: tuple[Type, ...], parameters: tuple[Value, ...]
+    ) -> Decomposition | None:
+        over = (FIRST,) if args else ()
+        made = SumsOfEpochs(self, parameters, Type.ULLONG)
+        return Decomposition((single(Count(), made, *over),))
+
+    def reduce_parts(self, state: int, *parts: Value) -> int:
+        return state + int(parts[0])
+
     def slot(self, args: tuple[Type, ...]) -> SlotKind | None:
         return None
 
@@ -322,10 +340,7 @@ class Average(PlainAggregate):
         if not is_wide(type_):
             mean = Apply(operators["/"], (FIRST, Place(1)))
             return Decomposition((single(Sum(), Sum(), FIRST), count), mean)
-        upper, lower = carried(type_)
-        scaled = Apply(operators["*"], (upper, Constant(2.0**32, Type.FLOAT)))
-        total = Apply(operators["+"], (scaled, lower))
-        mean = Apply(operators["/"], (total, Place(2)))
+        mean = Apply(operators["/"], (scaled_total(type_), Place(2)))
         return Decomposition((*half_sums(type_), count), mean)
 
 

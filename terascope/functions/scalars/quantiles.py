@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from terascope.functions.signatures import NUMBER, Want, builtin
 from terascope.sketches.kll import quantiles_of, sketch_bytes, state_of_sketch
 from terascope.sketches.quantile_answers import percentile_column
 from terascope.sketches.quantile_reading import Quantiles
-from terascope.types import Type
+from terascope.types import INT_MIN, Type
 
 STATE: Final = Want("a state of approx_quantile", lambda t: t is Type.BINARY)
 SKETCH: Final = Want("a sketch as BINARY", lambda t: t is Type.BINARY)
@@ -43,7 +44,9 @@ def _check_percent(constants: Sequence[Value]) -> None:
         _percent(constants[1])
 
 
-def _percentile_column(states: pa.Array, percents: pa.Array) -> pa.Array | None:
+def _percentile_column(
+    states: pa.Array, percents: pa.Array, whole: bool = False
+) -> pa.Array | None:
     """The same percentile of a column of states; None when the percentages differ."""
     if not len(percents) or percents.null_count:
         return None
@@ -51,7 +54,7 @@ def _percentile_column(states: pa.Array, percents: pa.Array) -> pa.Array | None:
     if not 0 <= wanted[0] <= 100 or (wanted != wanted[0]).any():
         return None
     try:
-        return percentile_column(states, float(wanted[0]))
+        return percentile_column(states, float(wanted[0]), whole)
     except ValueError as mistake:
         raise ValueMistake(f"percentile_of: {mistake}") from mistake
 
@@ -63,6 +66,7 @@ def _percentile_column(states: pa.Array, percents: pa.Array) -> pa.Array | None:
     check_constants=_check_percent,
     cost_ns=20_000,
     of_states=True,
+    of_integers="whole_percentile_of",
     columns=_percentile_column,
 )
 def percentile_of(state: bytes, percent: int | float) -> float | None:
@@ -70,6 +74,24 @@ def percentile_of(state: bytes, percent: int | float) -> float | None:
     share = _percent(percent)
     found = _quantiles("percentile_of", state).percentile(share)
     return None if found is None else float(found)
+
+
+@builtin(
+    STATE,
+    NUMBER,
+    returns=Type.LLONG,
+    check_constants=_check_percent,
+    cost_ns=20_000,
+    of_states=True,
+    columns=partial(_percentile_column, whole=True),
+)
+def whole_percentile_of(state: bytes, percent: int | float) -> int | None:
+    """whole_percentile_of(state, p): percentile_of of integers, digit by digit; FLOATs are cut."""
+    share = _percent(percent)
+    found = _quantiles("whole_percentile_of", state).percentile(share)
+    if isinstance(found, float) and not INT_MIN <= found < 2.0**63:
+        raise ValueMistake(f"whole_percentile_of: {found} is no integer of 64 bits")
+    return None if found is None else int(found)
 
 
 @builtin(STATE, NUMBER, returns=Type.FLOAT, cost_ns=20_000, of_states=True)
@@ -122,14 +144,12 @@ EXTRACTORS: Final = {
         "percentile_of",
         "approx_quantile",
         extras=1,
-        keeps_type=True,
         doc="approx_percentile(x, p [, eps]): about the percentile p of the values",
     ),
     "approx_median": Extractor(
         "percentile_of",
         "approx_quantile",
         constants=(50,),
-        keeps_type=True,
         doc="approx_median(x [, eps]): approx_percentile(x, 50)",
     ),
 }

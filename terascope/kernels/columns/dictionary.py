@@ -241,6 +241,8 @@ class BytesDictionary(Dictionary):
             codes: Codes = distinct[places.to_numpy(zero_copy_only=False)]
             return codes
         offsets, data = byte_runs(values)
+        if is_repeated(offsets, data) and not values.null_count:
+            return np.repeat(self.encode(values[:1]), len(values))
         masks = validity_of(values) if values.null_count else all_valid(len(values))
         codes = np.empty(len(values), np.int32)
         at = 0
@@ -280,6 +282,22 @@ class BytesDictionary(Dictionary):
     @property
     def memory_bytes(self) -> int:
         return super().memory_bytes + self._ends.nbytes + self._content.nbytes
+
+
+def is_repeated(offsets: Codes, data: Bytes) -> bool:
+    """Whether all runs of bytes are the same, as the names of interfaces are: then one is encoded
+    for all of them.
+    """
+    if len(offsets) < 3:
+        return False
+    begin, second, end = int(offsets[0]), int(offsets[1]), int(offsets[-1])
+    size = second - begin
+    if end - begin != size * (len(offsets) - 1) or not np.array_equal(
+        data[begin:second], data[end - size : end]
+    ):
+        return False
+    repeated = np.array_equal(data[begin : end - size], data[second:end])
+    return repeated and bool((np.diff(offsets) == size).all())
 
 
 @compiled_for(

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
+from typing import Final
 
 from terascope.functions.base import (
     FIRST,
@@ -26,13 +27,14 @@ from terascope.functions.base import (
     Trend,
     Value,
 )
+from terascope.functions.epochs import epoch_state_parts
 from terascope.functions.partial_states import PartialState, distinct_parts, state_parts
 from terascope.physical.rules.low_planner import epoch_key
 from terascope.physical.split.drafts import Drafts, LowDraft, Names
 from terascope.physical.split.host import LowSafety
 from terascope.physical.split.selection import Selection
 from terascope.plan.build import call as build_call
-from terascope.plan.build import term_expr
+from terascope.plan.build import state_arguments, term_expr
 from terascope.plan.expr import (
     AggCall,
     Call,
@@ -44,8 +46,9 @@ from terascope.plan.expr import (
     children,
     is_constant,
     rebuild,
+    substitute,
 )
-from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Project, Rel
+from terascope.plan.rel import WEND, WSTART, Aggregate, Named, NamedAgg, Project, Rel, Running
 from terascope.plan.show import show_agg, show_expr, show_named
 
 Reason = tuple[str, str]
@@ -60,9 +63,12 @@ class NotSplit(Exception):
         self.reasons = reasons
 
 
-def split_aggregation(query: str, rel: Aggregate, chosen: Selection, drafts: Drafts) -> Rel:
+def split_aggregation(
+    query: str, rel: Aggregate | Running, chosen: Selection, drafts: Drafts
+) -> Rel:
     """The high part of an aggregation whose sub-aggregates move into the low part. Sub-aggregates
-    of a live source must close by epochs.
+    of a live source must close by epochs. Where groups live over epochs (CLOSING_WHEN), the low
+    part groups the tuples of each epoch.
 
     Raises:
         NotSplit: there are reasons against it.
@@ -92,7 +98,7 @@ class SubAggregation:
 
 def sub_aggregation(
     query: str,
-    rel: Aggregate,
+    rel: Aggregate | Running,
     keys: tuple[Named, ...],
     chosen: Selection,
     drafts: Drafts,
@@ -112,16 +118,18 @@ def sub_aggregation(
     apart = counts_apart(calls, own)
     sets = [] if apart else [a for call in calls if depends_on_set(call) for a in call.args]
     groups = fewest((*own, *sets))
-    several = finer or rel.sets is not None or set(groups) != set(own)
+    has_sets = isinstance(rel, Aggregate) and rel.sets is not None
+    several = finer or has_sets or set(groups) != set(own)
     types = {f.name: f.type for f in rel.source.fields}
     order = {name for call in calls for name in call.order} - {WSTART, WEND}  # of the group
     known = {name: over_source(Col(name, types[name]), chosen, judge) for name in order}
     places = [tuple(known[name] for name in call.order if name in known) for call in calls]
     pairs = list(zip(calls, places, strict=True))
-    splits = [split_call(call, several, at, apart=apart) for call, at in pairs]
+    how = CallSplitter(several, apart, over_epochs=isinstance(rel, Running))
+    splits = [how.split(call, at) for call, at in pairs]
     if any(isinstance(split, SplitCall) and split.has_states for split in splits):
         # A group with states has one row: sums of FLOATs are states then, too.
-        splits = [split_call(call, several, at, apart=apart, one_row=True) for call, at in pairs]
+        splits = [replace(how, one_row=True).split(call, at) for call, at in pairs]
     reasons = tuple(dict.fromkeys(against(chosen, groups, calls, splits, judge)))
     if drafts.live and epoch_key(chosen.scan, groups) is None:
         reasons += ((text, "no key increases with one column, so that sub-aggregates never close"),)
@@ -189,12 +197,12 @@ def against(
 
 
 def super_aggregation(
-    rel: Aggregate, source: Rel, high_keys: tuple[Named, ...], low: SubAggregation
+    rel: Aggregate | Running, source: Rel, high_keys: tuple[Named, ...], low: SubAggregation
 ) -> Rel:
     """The super-aggregates over a relation with the columns of the low-level stream, and the values
     computed from them.
     """
-    empty = rel.emit_empty is not None
+    empty = isinstance(rel, Running) or rel.emit_empty is not None
     names = Names(set(rel.names))
     supers: dict[AggCall, str] = {}
     values: list[Named] = []
@@ -206,7 +214,11 @@ def super_aggregation(
         columns = [Col(supers.get(c) or named(c, names, supers), c.type) for c in calls]
         values.append((name, split.value(columns, empty)))
     aggs: tuple[NamedAgg, ...] = tuple((name, call) for call, name in supers.items())
-    made = replace(rel, source=source, keys=high_keys, aggs=aggs)
+    if isinstance(rel, Running):
+        closing = substitute(rel.closing, dict(values))
+        made: Rel = replace(rel, source=source, keys=high_keys, aggs=aggs, closing=closing)
+    else:
+        made = replace(rel, source=source, keys=high_keys, aggs=aggs)
     kept = tuple((name, Col(name, expr.type)) for name, expr in high_keys)
     return Project(made, (*kept, *values))
 
@@ -262,57 +274,76 @@ def depends_on_set(call: AggCall) -> bool:
     return (call.distinct or function.of_set) and not function.ordered and bool(call.args)
 
 
-def split_call(
-    call: AggCall,
-    finer: bool,
-    places: tuple[Expr, ...] = (),
-    apart: bool = False,
-    one_row: bool = False,
-) -> SplitCall | str:
-    """Return the sub- and the super-aggregate of a call, or the reason why it does not split.
-    `places`: the place of a tuple in the stream, for an order-dependent aggregate. `apart`: sets of
-    different values are states, not keys. `one_row`: a group must have one row, also where FLOATs
-    are summed.
-    """
-    function = call.function
-    if depends_on_set(call) and not function.user_defined:
-        return split_set(call) if apart else SplitCall(call, ())
-    types = tuple(a.type for a in call.args)
-    made = None if call.distinct or call.parameters else function.split(types, finer)
-    if made is None or (one_row and splits_rows(made)):
-        return split_states(call, places)
-    subs = tuple(sub_call(part, call.args) for part in made.parts)
-    return SplitCall(call, subs, made.finish, made.of_nothing)
+@dataclass(frozen=True)
+class CallSplitter:
+    """Splits the calls of an aggregation into sub- and super-aggregates."""
+
+    finer: bool
+    """Several low-level groups make up one requested group."""
+    apart: bool = False
+    """Sets of different values are states, not keys."""
+    over_epochs: bool = False
+    """Groups live over epochs: running aggregates go on."""
+    one_row: bool = False
+    """A group must have one row, also where FLOATs are summed."""
+
+    def split(self, call: AggCall, places: tuple[Expr, ...] = ()) -> SplitCall | str:
+        """The sub- and the super-aggregate of a call, or the reason why it does not split.
+        `places`: the place of a tuple in the stream, for an order-dependent aggregate.
+        """
+        function = call.function
+        lives = self.over_epochs and function.running
+        if depends_on_set(call) and not function.user_defined:
+            if not self.apart:
+                return SplitCall(call, ())
+            return SET_OVER_EPOCHS if lives else split_set(call)
+        types = tuple(a.type for a in call.args)
+        made = None
+        if not call.distinct:
+            constants = values_of(call)
+            if not lives:
+                made = function.split(types, self.finer)
+            elif constants is not None:
+                made = function.split_epochs(types, constants)
+        if made is None or (self.one_row and splits_rows(made)):
+            return split_states(call, places, lives)
+        subs = tuple(sub_call(part, call.args) for part in made.parts)
+        return SplitCall(call, subs, made.finish, made.of_nothing)
+
+
+SET_OVER_EPOCHS: Final = "the different values of several things are not kept over epochs"
 
 
 def splits_rows(made: Decomposition) -> bool:
     return any(sub.splits_groups for part in made.parts for sub, _ in part.subs)
 
 
+def values_of(call: AggCall) -> tuple[Value, ...] | None:
+    """The constants of a call; None when the value of a parameter is not known."""
+    values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
+    return values if len(values) == len(call.parameters) else None
+
+
 def split_set(call: AggCall) -> SplitCall | str:
     """The split of a call over the different values of one argument, which a group keeps."""
-    values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
-    if len(call.args) != 1 or len(values) < len(call.parameters):
+    values = values_of(call)
+    if len(call.args) != 1 or values is None:
         return "another aggregate looks at different values of something else"
     made = distinct_parts(call.function, call.args[0].type, call.type, values)
     return SplitCall(call, tuple(sub_call(part, call.args) for part in made.parts), made.finish)
 
 
-def split_states(call: AggCall, places: tuple[Expr, ...]) -> SplitCall | str:
-    """The split of a call that keeps a state in each group (paper 1, 3.2)."""
-    function = call.function
-    values = tuple(p.value for p in call.parameters if isinstance(p, Lit))
-    kind = None
-    known = len(values) == len(call.parameters) and (bool(places) or not function.ordered)
-    if not call.distinct and known:
+def split_states(call: AggCall, places: tuple[Expr, ...], lives: bool) -> SplitCall | str:
+    """The split of a call that keeps a state in each group (paper 1, 3.2). `lives`: over epochs."""
+    function, values, kind = call.function, values_of(call), None
+    if not call.distinct and values is not None and (places or not function.ordered):
         given = values[: function.state_parameters]
         kind = function.state(tuple(a.type for a in call.args), given)
-    if kind is None:
+    if kind is None or values is None:
         return f"aggregate {function.name} does not split"
-    args = call.args[:1] if kind.from_states else (*call.args, *places)
-    types = tuple(a.type for a in args)
-    finishing = values[function.state_parameters :]
-    made = state_parts(function, kind, types, call.type, finishing)
+    args = call.args[:1] if kind.from_states else (*state_arguments(call), *places)
+    parts = epoch_state_parts if lives else state_parts
+    made = parts(function, kind, tuple(a.type for a in args), call.type, values)
     return SplitCall(call, tuple(sub_call(part, args) for part in made.parts), made.finish)
 
 

@@ -175,11 +175,12 @@ class Splitter:
 
     def rel(self, query: str, rel: Rel) -> Rel:
         """The high part of a relation; its low parts become drafts."""
-        if isinstance(rel, Aggregate):
-            windows = self.windows
-            of_slices = self.windowed(query, rel) if windows else None
-            if of_slices is not None:
-                return of_slices
+        if isinstance(rel, Aggregate | Running):
+            windows = False
+            if isinstance(rel, Aggregate) and self.windows:
+                windows, of_slices = True, self.windowed(query, rel)
+                if of_slices is not None:
+                    return of_slices
             chosen = self.chosen(rel.source, self.views, windows)
             if chosen is not None:
                 try:

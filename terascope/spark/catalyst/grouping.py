@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from terascope.functions.aggregates.float_sums import FLOAT_DIGIT
 from terascope.functions.base import AggregateFunction
 from terascope.functions.spark_form import SparkForm
-from terascope.physical.split.split_aggregation import SplitCall, merged_again, split_call
+from terascope.physical.split.split_aggregation import CallSplitter, SplitCall, merged_again
 from terascope.plan.build import term_expr
 from terascope.plan.evaluate import Parameters, constant_value
 from terascope.plan.expr import AggCall, Call, Col, Expr
@@ -203,7 +203,8 @@ def in_two_steps(rel: Aggregate) -> tuple[Aggregate, Aggregate, list[Expr]] | No
         return None
     if not any(map(is_float_sum, calls)):
         return None
-    splits = [made for call in calls if isinstance(made := split_call(call, True), SplitCall)]
+    how = CallSplitter(finer=True)
+    splits = [made for call in calls if isinstance(made := how.split(call), SplitCall)]
     if len(splits) < len(calls) or not all(split.subs for split in splits):
         return None
     subs = named("sub", [c for split in splits for sub in split.subs for c in sub.calls])
