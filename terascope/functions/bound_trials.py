@@ -111,7 +111,7 @@ def answer(call: Call, group: Group, random: Random) -> Value:
     assert kind is not None, f"{call.aggregate.name} has no states"
     depth = int(random.integers(1, DEEPEST + 1))
     (state,) = merged_tree(kind, group, np.arange(len(group)), depth, random)
-    return finished(call.aggregate, state, *call.parameters[call.aggregate.state_parameters :])
+    return finished(call.aggregate, state, *call.parameters)
 
 
 def merged_tree(
