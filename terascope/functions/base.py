@@ -228,6 +228,9 @@ class AggregateFunction(ABC):
     """States can be merged. Only a user's aggregate may come without a merge."""
     scratchpad: ClassVar[int] = 0
     """The most bytes of a packed state next to the source (paper 1, 3.2); 0: not limited."""
+    low_scratchpad: ClassVar[tuple[int, int]] = (0, 0)
+    """The least bytes that a declaration may give to a state next to the source, and the bytes that
+    it has without one. A strategy says other ones behind its name, as in 'gk_lite(4096)'."""
     error_bound: ClassVar[str] = ""
     """By how much a value may differ from the exact one, in a sentence; empty: it is exact."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
@@ -287,6 +290,10 @@ class AggregateFunction(ABC):
         state itself if the call means that. None: no tuple had a value.
         """
         return packed
+
+    def has_strategy(self, strategy: str) -> bool:
+        """Whether there is a strategy of this name; a name may end in a parameter."""
+        return strategy in self.strategies
 
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         """The same for a column of packed states, NULL where no tuple had a value; None: it has no
