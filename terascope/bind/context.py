@@ -48,6 +48,8 @@ class BindContext:
     """UDAF and EXTR declarations, by name in lower case."""
     declared: dict[str, AggregateFunction] = field(default_factory=dict)
     """Aggregates that UDAF declarations make of a sub- and a super-aggregate, in the same way."""
+    scratchpads: dict[AggregateFunction, int] = field(default_factory=dict)
+    """The bytes that declarations give to states of built-in aggregates next to the source."""
     settings: dict[AggregateFunction, str] = field(default_factory=dict)
     """The strategies that the settings force."""
     strategies: dict[AggregateFunction, str] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
 In: `f(x) WITH strategy 'name'`, the hint `DEFINE { strategy 'f=name, g=name'; }` and the setting
 `strategies`; the first of them that names a strategy decides. Out: the last parameter of the
-aggregate's zero(), empty where the optimiser chooses (paper 1, conclusions).
+aggregate's zero(), empty where the optimiser chooses (paper 1, conclusions), with the bytes of a
+state next to the source behind it where a declaration says them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ def strategy_of(
             raise Mistake(wrong)
     if not function.strategies:
         return ()
-    return (Lit(node.strategy or context.strategies.get(function, ""), Type.STRING),)
+    strategy = node.strategy or context.strategies.get(function, "")
+    size = context.scratchpads.get(function)
+    if size is not None and not strategy.endswith(")"):
+        strategy = f"{strategy}({size})"
+    return (Lit(strategy, Type.STRING),)
 
 
 def read_strategies(

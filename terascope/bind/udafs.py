@@ -3,7 +3,8 @@
 In: `int UDAF char(36) [low_x, high_x] x(int)` of the script, in any order. Out: the aggregate x,
 made of the registered aggregates low_x and high_x; or, where x is registered itself or built in,
 that one, checked against the declaration: number and types of arguments, type of the value, size of
-the scratchpad.
+the scratchpad. The size declared for low_x is that of a built-in state next to the source, if the
+aggregate has states of a fixed size there.
 """
 
 from __future__ import annotations
@@ -77,6 +78,15 @@ def problems(context: BindContext, declared: ast.UdafDeclaration) -> list[Diagno
             f"states of up to {function.scratchpad} bytes do not fit the {size} bytes of its"
             " scratchpad"
         )
+    least, usual = function.low_scratchpad
+    if least and size is not None:
+        if size < least:
+            wrong = (
+                f"a state next to the source has at least {least} bytes, not the {size} bytes of"
+                f" '{declared.sub_aggregate}'"
+            )
+        elif size != usual:
+            context.scratchpads[function] = max(size, context.scratchpads.get(function, 0))
     if wrong is None:
         return []
     message = f"the declaration of '{declared.name}' does not fit: {wrong}"

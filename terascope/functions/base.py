@@ -229,6 +229,9 @@ class AggregateFunction(ABC):
     """States can be merged. Only a user's aggregate may come without a merge."""
     scratchpad: ClassVar[int] = 0
     """The most bytes of a packed state next to the source (paper 1, 3.2); 0: not limited."""
+    low_scratchpad: ClassVar[tuple[int, int]] = (0, 0)
+    """The least bytes that a declaration may give to a state next to the source, and the bytes that
+    it has without one. A strategy says other ones behind its name, as in 'gk_lite(4096)'."""
     example_parameters: ClassVar[tuple[Value, ...]] = ()
     """Constants a call may be given, as many as it takes: for the reference and the law tests."""
     further_parameters: ClassVar[tuple[tuple[Value, ...], ...]] = ()

@@ -2,9 +2,9 @@
 
 In: the state of an aggregate. Out: bytes, as short as its content allows: numbers as words, plain
 values as JSON (terascope.functions.states), bytes as they are. Only the state of a user's own
-aggregate may be any Python object; it is pickled then, so that such bytes must not come from other
-users. Layout: `TO`, version, variant; the length of the aggregate's name in two bytes, the name;
-the content.
+aggregate may be any Python object; it is pickled then, and refused where other users may have
+written it (`pickled_by`). Layout: `TO`, version, variant; the length of the aggregate's name in two
+bytes, the name; the content.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import json
 import pickle
 import struct
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from terascope.functions.base import AggregateFunction, State, ValueMistake
 from terascope.functions.states import plain_form, value_of
@@ -46,6 +49,22 @@ def check_size(aggregate: AggregateFunction, size: int) -> None:
             f"function {aggregate.name}: a state of {size} bytes is larger than its scratchpad of"
             f" {aggregate.scratchpad} bytes"
         )
+
+
+def pickled_by(column: pa.Array) -> str | None:
+    """The aggregate of the first state in a column of bytes that is a pickle, or has one in it;
+    None: reading the column runs no code.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        return None
+    mark = FAMILY + bytes([PICKLE])
+    for state in column.filter(pc.match_substring(column, mark)).to_pylist():
+        begin = state.index(mark) + len(mark)
+        length = int.from_bytes(state[begin : begin + 2], "little")
+        return str(state[begin + 2 : begin + 2 + length], "utf-8", "replace")
+    return None
 
 
 def is_packed_object(packed: bytes) -> bool:

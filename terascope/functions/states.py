@@ -3,8 +3,8 @@
 In: the state of an aggregate: numbers, text, bytes, tuples, sets, and the classes that the
 aggregate names in `state_classes`. Out: JSON in which everything that is not plain carries a tag,
 so that reading a file written by another user gives a wrong state at worst, and never runs code.
-Only the state of a user's own aggregate may be any Python object: it is pickled, and read only
-where the caller says that it comes from a folder that is this user's alone.
+Only the state of a user's own aggregate may be any Python object: if it is not plain it is pickled,
+and read only where the caller says that it comes from a folder that is this user's alone.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import pickle
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 from terascope.functions.base import AggregateFunction, State, Value, ValueMistake
+
+PLAIN: Final = "plain"
+"""The key of the state of a user's aggregate that is no pickle."""
 
 
 def encode_state(aggregate: AggregateFunction, state: State) -> Any:
@@ -24,9 +27,12 @@ def encode_state(aggregate: AggregateFunction, state: State) -> Any:
     Raises:
         TypeError: a built-in aggregate keeps something that it does not name.
     """
-    if aggregate.user_defined:
+    if not aggregate.user_defined:
+        return plain_form(state, aggregate.state_classes)
+    try:
+        return {PLAIN: plain_form(state, aggregate.state_classes)}
+    except TypeError:
         return b64encode(pickle.dumps(state)).decode()
-    return plain_form(state, aggregate.state_classes)
 
 
 def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> State:
@@ -35,16 +41,14 @@ def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> Stat
     Raises:
         ValueMistake: it is no state of this aggregate, or would run code and is not trusted.
     """
-    if aggregate.user_defined and not trusted:
-        raise ValueMistake(
-            f"the saved state of {aggregate.name} is not read, because other users may write to"
-            " the folder of the checkpoint; make it private (chmod go-w), or begin anew with"
-            " another --checkpoint"
-        )
+    pickled = aggregate.user_defined and isinstance(held, str)
+    if pickled and not trusted:
+        raise ValueMistake(not_read(aggregate.name))
     try:
-        if aggregate.user_defined:
+        if pickled:
             return pickle.loads(b64decode(held))
-        state = value_of(held, aggregate.state_classes)
+        plain = held[PLAIN] if aggregate.user_defined else held
+        state = value_of(plain, aggregate.state_classes)
     except (ValueError, KeyError, IndexError, TypeError) as problem:
         raise ValueMistake(f"the saved state of {aggregate.name} is damaged") from problem
     if not aggregate.is_state(state):
@@ -53,6 +57,14 @@ def decode_state(aggregate: AggregateFunction, held: Any, trusted: bool) -> Stat
             " Terascope; begin anew with another --checkpoint"
         )
     return state
+
+
+def not_read(aggregate: str) -> str:
+    """The reason why a pickled state is refused."""
+    return (
+        f"the saved state of {aggregate} is not read, because other users may write to the folder"
+        " of the checkpoint; make it private (chmod go-w), or begin anew with another --checkpoint"
+    )
 
 
 def encode_values(values: Iterable[tuple[Value, ...]]) -> Any:

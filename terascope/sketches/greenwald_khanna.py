@@ -59,12 +59,13 @@ def quantile_kind(
     eps: float, strategy: str = "", scratchpad: int = SCRATCHPAD, why: str = FORCED
 ) -> StateKind:
     """The columns of a strategy; without one it is chosen by the traffic."""
-    low, high = _COLUMNS[strategy or DEFAULT_STRATEGY]
+    name = strategy or DEFAULT_STRATEGY
+    low, high = _COLUMNS[name]
     return StateKind(
         f"quantile({eps!r}) kll" if high is KllSketches else f"quantile({eps!r})",
         partial(low, eps, scratchpad),
         partial(high, eps),
-        strategy=strategy or DEFAULT_STRATEGY,
+        strategy=name if scratchpad == SCRATCHPAD else f"{name}({scratchpad})",
         why=why if strategy else "nothing is known of the traffic",
         choose=None if strategy else partial(best_kind, eps, scratchpad),
     )

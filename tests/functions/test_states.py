@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from collections import Counter
+from pathlib import Path
 from pickle import dumps
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from terascope.functions.base import AggregateFunction, ValueMistake
+from terascope.functions.packed_states import packed_object
 from terascope.functions.registry import Functions
 from terascope.functions.states import decode_state, encode_state
 from terascope.functions.user import aggregate
+from terascope.kernels.merge.payload import pack_tuples
+from terascope.streaming.state.segments import SegmentWriter, Stored, read_segment
 
 
 @aggregate(takes=("INT",), returns="INT")
@@ -74,10 +80,38 @@ def test_a_sum_that_an_earlier_version_rounded_is_not_gone_on_with(name: str, st
 
 
 def test_the_state_of_a_users_aggregate_is_read_only_where_it_is_trusted() -> None:
-    held = encode_state(own(), {"seen": [1, {2}]})
-    assert decode_state(own(), held, trusted=True) == {"seen": [1, {2}]}
+    seen = Counter(a=2)
+    held = encode_state(own(), seen)
+    assert decode_state(own(), held, trusted=True) == seen
     with pytest.raises(ValueMistake, match="other users may write"):
         decode_state(own(), held, trusted=False)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_plain_state_of_a_users_aggregate_is_no_pickle(trusted: bool) -> None:
+    held = encode_state(own(), {"seen": [1, {2}]})
+    assert decode_state(own(), held, trusted) == {"seen": [1, {2}]}
+
+
+def test_a_stored_pickle_is_refused_where_others_may_write(tmp_path: Path) -> None:
+    """A folder of ours is read, the same folder open to others is not, unless states are plain."""
+    stored = Stored("stream", None, "shelf")
+    states = [packed_object(own(), state) for state in ({"seen": [1]}, Counter(a=2))]
+    folder = tmp_path / "slices"
+    for packed, refused in zip(states, (False, True), strict=True):
+        rows = pa.record_batch({"s0": pa.array([packed], pa.large_binary())})
+        with SegmentWriter(folder) as writer:
+            writer.append(stored, "rows", 0, pack_tuples(rows))
+            writer.close()
+        (segment,) = writer.segments
+        folder.chmod(0o700)
+        assert read_segment(folder, segment) == pack_tuples(rows)
+        folder.chmod(0o777)
+        if not refused:
+            assert read_segment(folder, segment) == pack_tuples(rows)
+            continue
+        with pytest.raises(ValueMistake, match="saved state of own_state is not read"):
+            read_segment(folder, segment)
 
 
 def test_a_state_with_something_unnamed_is_a_mistake_of_ours() -> None:

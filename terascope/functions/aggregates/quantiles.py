@@ -9,6 +9,7 @@ The methods for the reference interpreter keep all values: its state is exact.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -29,6 +30,7 @@ from terascope.sketches.greenwald_khanna import (
 )
 from terascope.sketches.kll import quantiles_of
 from terascope.sketches.quantile_answers import states_with_values
+from terascope.sketches.quantile_columns import LEAST_SCRATCHPAD, SCRATCHPAD
 from terascope.types import Type
 
 Collected: TypeAlias = tuple[float, str, Runs]
@@ -43,6 +45,15 @@ TRIED_VALUES: Final = 200
 """The percentiles and the ranks of how many values are compared with the exact ones."""
 
 
+MOST_SCRATCHPAD: Final = 1 << 20
+
+
+def sized(strategy: str) -> tuple[str, int]:
+    """A strategy, and the bytes of its states next to the source: 'gk_lite(4096)'."""
+    found = re.fullmatch(r"(.*)\(([0-9]{1,9})\)", strategy)
+    return (strategy, SCRATCHPAD) if found is None else (found[1], int(found[2]))
+
+
 class ApproxQuantile(PlainAggregate):
     name = "approx_quantile"
     takes = (NUMBER_OR_STATE,)
@@ -53,6 +64,7 @@ class ApproxQuantile(PlainAggregate):
     example_parameters = (0.01, "")
     default_parameters = (0.01, "")
     strategies = STRATEGIES
+    low_scratchpad = (LEAST_SCRATCHPAD, SCRATCHPAD)
     further_parameters = ((0.05, ""), (0.002, ""))
     doc = "approx_quantile(x [, eps]): a state that percentile_of gives any percentile of"
 
@@ -85,7 +97,11 @@ class ApproxQuantile(PlainAggregate):
         eps, strategy = self._checked(parameters)
         if args[0] is Type.BINARY:
             return merging_kind(eps)
-        return quantile_kind(eps, strategy)
+        return quantile_kind(eps, *sized(strategy))
+
+    def has_strategy(self, strategy: str) -> bool:
+        name, size = sized(strategy)
+        return (not name or name in STRATEGIES) and LEAST_SCRATCHPAD <= size <= MOST_SCRATCHPAD
 
     def finish_state(self, packed: bytes | None, *parameters: Value) -> bytes | None:
         """The value of a call: the state itself, NULL when no value is in it."""
@@ -124,7 +140,7 @@ class ApproxQuantile(PlainAggregate):
             raise ValueMistake(
                 f"{self.name} takes an eps between 0, which is excluded, and 0.5, not {eps}"
             )
-        if strategy and strategy not in STRATEGIES:
+        if strategy and not self.has_strategy(strategy):
             known = ", ".join(STRATEGIES)
             raise ValueMistake(f"{self.name} has no strategy '{strategy}'; it has {known}")
         return float(eps), str(strategy)

@@ -22,7 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.diagnostic import OutputError, as_mistake
-from terascope.files import make_folder, open_file
+from terascope.files import is_ours, make_folder, open_file
+from terascope.functions.base import ValueMistake
+from terascope.functions.packed_states import pickled_by
+from terascope.functions.states import not_read
 from terascope.kernels.merge.payload import pack_tuples, unpack_tuples
 from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.slice_streams import SliceValue
@@ -151,9 +154,26 @@ class SegmentWriter:
 
 
 def read_segment(folder: Path, segment: Segment) -> bytes:
+    """The payload of a segment.
+
+    Raises:
+        ValueMistake: it would run code when it is read, and other users may have written it.
+    """
     with (folder / segment.file).open("rb") as file:
         file.seek(segment.offset)
-        return file.read(segment.length)
+        payload = file.read(segment.length)
+    if not is_ours(folder):
+        refuse_pickles(payload)
+    return payload
+
+
+def refuse_pickles(payload: bytes) -> None:
+    """Refuse states of users' aggregates that are pickles."""
+    for batch in unpack_tuples(payload):
+        for column in batch.columns:
+            name = pickled_by(column)
+            if name is not None:
+                raise ValueMistake(not_read(name))
 
 
 def extent(
