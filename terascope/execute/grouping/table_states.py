@@ -18,7 +18,14 @@ from terascope.execute.grouping.selections import Selection
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
+from terascope.kernels.merge.states import (
+    ColumnStates,
+    RowStates,
+    StoredStates,
+    seen_rows,
+    telling_states,
+)
+from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sketches.base import (
@@ -139,16 +146,18 @@ class TableStates:
         for own in self._slots.values():
             own.numbers, own.masks, own.arguments = None, None, ()
 
-    def leave(self, rows: Rows, pending: RowStates) -> Rows:
+    def in_columns(self, shape: Shape) -> RowStates[ColumnStates]:
+        """The states of rows that have left the table, which are packed when they are taken."""
+        slots = self._slots.values()
+        return RowStates(
+            shape, tuple(ColumnStates(own.kind, own.column, own.next) for own in slots)
+        )
+
+    def leave(self, rows: Rows, pending: StoredStates) -> Rows:
         """Groups that left the table, with the numbers of their states among the pending ones."""
-        made = rows.copy()
-        for (j, word, store), own in zip(pending.places, self._slots.values(), strict=True):
-            assert own.slot == j
-            seen = seen_rows(made, j)
-            numbers = made[seen, word]
-            with telling_states():
-                made[seen, word] = store.add(own.column.pack(numbers))
-                own.column.drop(numbers)
+        states = self.in_columns(pending.shape)
+        made = states.moved(rows, pending)
+        states.drop(rows)
         return made
 
     def full(self) -> FullStates:
@@ -172,7 +181,7 @@ class FullStates:
     def __bool__(self) -> bool:
         return bool(self.found)
 
-    def rows(self, held: Rows, pending: RowStates) -> Iterator[tuple[Rows, Ints]]:
+    def rows(self, held: Rows, pending: StoredStates) -> Iterator[tuple[Rows, Ints]]:
         """A row for each state, with the keys of its group and nothing else; and the place of the
         group in `held`: all groups that have one of these states.
         """
