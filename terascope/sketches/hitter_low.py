@@ -48,6 +48,7 @@ from terascope.sketches.pair_blocks import (
     hash_tuples,
     measure_blocks,
 )
+from terascope.sketches.word_lists import enlarged
 
 PAIRS: Final = 128
 """Pairs of a full state: 1 KB."""
@@ -119,15 +120,14 @@ class LowPairs(StateColumn):
 
     def _grow_states(self, count: int) -> None:
         if count > len(self.metas):
-            more = max(count, 2 * len(self.metas)) - len(self.metas)
-            self.metas = np.concatenate([self.metas, np.zeros(more, np.int64)])
+            self.metas = enlarged(self.metas, max(count, 2 * len(self.metas)))
 
     def _grow_room(self) -> None:
         if self._fulls == len(self._full):
-            self._full = np.concatenate([self._full, np.zeros_like(self._full)])
+            self._full = enlarged(self._full, 2 * len(self._full))
         if int(self.places[SIZES]) + (4 << self.largest) > len(self.arena):
             more = max(len(self.arena), 4 << self.largest)
-            self.arena = np.concatenate([self.arena, np.zeros(more, np.uint64)])
+            self.arena = enlarged(self.arena, len(self.arena) + more)
 
     def _forward(self, numbers: Numbers, keys: Keys, weights: NDArray[np.int64]) -> None:
         """Tuples that are too heavy for a pair leave at once."""

@@ -104,8 +104,9 @@ class Aggregator(TreeNode):
 
     # ---- tuples
 
-    def take(self, tuples: TupleVectors, chosen: Admission) -> None:
-        rows = tuples.chosen[chosen.entry]
+    def take(self, tuples: TupleVectors, chosen: Admission, some: Codes | None = None) -> None:
+        """Take the tuples that are admitted, or some of them."""
+        rows = tuples.chosen[chosen.entry] if some is None else some
         if len(rows):
             self.probes += len(rows)
             with states_of(self.query.name):
@@ -119,7 +120,7 @@ class Aggregator(TreeNode):
         wanted = reading_slots(self._read, chosen)
         codes = [tuples.vector("codes", expr, entry) for expr in self.query.plain_keys]
         if self._states is not None:
-            self._states.decide(codes, rows)
+            self._states.decide(codes, tuples.chosen[entry])
         vectors = [self._vector(tuples, slot, selection, entry) for slot, selection in wanted]
         columns = TableColumns(codes, [v for v, _ in vectors], [m for _, m in vectors])
         epochs = self._epochs(tuples, entry)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.execute.grouping.selections import Selection
@@ -63,9 +64,9 @@ class SlotStates:
         some = rows if present else rows[self.masks[rows] != 0]
         if not len(some):
             return
-        everybody = len(some) == len(self.numbers) - 1
-        numbers = self.numbers[:-1] if everybody else self.numbers[some]
-        arguments = [own if everybody else taken(own, some) for own in self.arguments]
+        where = run_of(some)
+        numbers = self.numbers[where]
+        arguments = [taken(own, where) for own in self.arguments]
         if self.kind.from_states:
             self.column.merge(numbers, arguments[0])
         else:
@@ -91,10 +92,18 @@ def sampled_traffic(codes: Sequence[Codes], rows: Codes) -> Traffic:
     return Traffic(len(rows), found.groups(keys), found.exponent(keys))
 
 
-def taken(argument: Any, rows: Codes) -> Argument:
+def run_of(rows: Codes) -> slice | Codes:
+    """Rows, which are in order, as a slice if there is no gap: no copy is made of its values."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
+
+
+def taken(argument: Any, rows: slice | Codes) -> Argument:
     if isinstance(argument, CodedValues):
         return replace(argument, codes=argument.codes[rows])
-    return argument.take(rows) if not isinstance(argument, np.ndarray) else argument[rows]
+    arrow = isinstance(argument, pa.Array) and not isinstance(rows, slice)
+    found: Argument = argument.take(rows) if arrow else argument[rows]
+    return found
 
 
 class TableStates:
