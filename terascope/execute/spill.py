@@ -117,6 +117,8 @@ class Spill:
 WRITTEN_ROWS: Final = 1 << 14
 LONG_RUN: Final = 1 << 12
 """The number of groups of one epoch from which on they are written in the order of their parts."""
+LONG_STATES: Final = 1 << 6
+"""The same for groups with states, which may be some kilobytes each."""
 TAKEN_ROWS: Final = 1 << 16
 """The approximate number of rows that are read at a time, unless one epoch has more."""
 PARTS: Final = 1 << 10
@@ -137,7 +139,8 @@ class SpilledBlock:
     """The epoch of each run of groups."""
     ends: Ints
     edges: Mapping[int, Ints]
-    """By the epoch of a long run, which is in the order of its parts: the start of each part."""
+    """By the epoch of a long run, which is in the order of PARTS parts: the start of some of them,
+    which are equally far from each other."""
     reach: int
     """An upper bound of the sums of a group. It exceeds 64 bits also where FLOATs of several ranges
     are summed: such rows are combined above as well."""
@@ -188,14 +191,15 @@ class SpilledGroups:
         """Write groups in order of their epochs. `states`: where the states of the rows are."""
         offset, edges, done = self._file.size, {}, 0
         before = sum(file.size for file in self._state_files)
-        for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
+        long = LONG_RUN if states is None else LONG_STATES
+        for run in np.flatnonzero(block.counts >= long).tolist():
             end = int(block.ends[run])
             start = end - int(block.counts[run])
             self._write(block.rows[done:start], states)
             rows = block.rows[start:end]
-            order, parts = apart(rows, self._shape, parts_for(len(rows)), ON_DISK)
+            order, parts = apart(rows, self._shape, PARTS, ON_DISK)
             self._write(rows, states, order)
-            edges[int(block.epochs[run])] = parts
+            edges[int(block.epochs[run])] = parts[:: PARTS // parts_for(len(rows))].copy()
             done = end
         self._write(block.rows[done:], states)
         sums = [largest(block.rows[:, self._shape.slot(j)]) for j in self._shape.sums]
@@ -299,14 +303,21 @@ class SpilledGroups:
     ) -> Block:
         """The rows of an epoch that belong to some of PARTS parts."""
         _, _, start, stop = lot.places(epoch, epoch)
-        edges = lot.edges.get(epoch, np.array([0, stop - start]))
+        edges = lot.edges.get(epoch)
+        if edges is None:
+            rows = self._read(lot, start, stop, states)
+            order, edges = apart(rows, self._shape, PARTS, ON_DISK)
+            return Block.of(
+                epoch, rows_at(rows, order[edges[parts.start] : edges[parts.stop]]), states
+            )
         each = PARTS // (len(edges) - 1)
         first, last = parts.start // each, -(-parts.stop // each)
-        rows = self._read(lot, start + int(edges[first]), start + int(edges[last]), states)
-        if first * each < parts.start or parts.stop < last * each:
-            order, edges = apart(rows, self._shape, PARTS, ON_DISK)
-            rows = rows_at(rows, order[edges[parts.start] : edges[parts.stop]])
-        return Block.of(epoch, rows, states)
+        begin, end = start + int(edges[first]), start + int(edges[last])
+        if parts.start % each or parts.stop % each:
+            numbers = part_numbers(self._rows(lot, begin, end), self._shape, PARTS, ON_DISK)
+            within = np.searchsorted(numbers, (parts.start, parts.stop)).tolist()
+            begin, end = begin + within[0], begin + within[1]
+        return Block.of(epoch, self._read(lot, begin, end, states), states)
 
     def _since(self, lot: SpilledBlock, epoch: int) -> SpilledBlock:
         """A lot without the epochs before one."""
@@ -371,9 +382,14 @@ def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]
     """The order of rows by a hash of their keys, and the start of each part. `bits`: the bits of
     the hash that decide, from this one on.
     """
+    return in_order_of(part_numbers(rows, shape, parts, bits), parts)
+
+
+def part_numbers(rows: Rows, shape: Shape, parts: int, bits: int) -> Codes:
+    """The part of each row."""
     numbers = np.empty(len(rows), np.int32)
     number_parts(rows, shape.first_word, shape.first_slot, PARTS // parts, bits, numbers)
-    return in_order_of(numbers, parts)
+    return numbers
 
 
 @compiled_for(column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))

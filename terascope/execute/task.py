@@ -45,7 +45,7 @@ BATCH_COST = 3
 the groups of one query."""
 STATE_COST = 2
 """The same for aggregations with states, which take tuples as they come."""
-FIRST_PORTION = 1 << 14
+FIRST_PORTION = 1 << 12
 LEAST_PORTION = 1 << 10
 MOST_PORTION = 1 << 20
 """Tuples that an aggregation with states takes at a time, before the memory is checked."""
