@@ -45,6 +45,7 @@ EXPERIMENTS: dict[str, str] = {
     "fig9-10-adaptive": "bench.holistic.sketch_thresholds",
     "fig11-accuracy": "bench.holistic.sketch_accuracy",
     "udaf-peers": "bench.holistic.udaf_peers",
+    "state-memory": "bench.holistic.state_memory",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 
