@@ -46,6 +46,7 @@ EXPERIMENTS: dict[str, str] = {
     "fig11-accuracy": "bench.holistic.sketch_accuracy",
     "bounds": "bench.bounds",
     "udaf-peers": "bench.holistic.udaf_peers",
+    "state-memory": "bench.holistic.state_memory",
 }
 """Name -> the module that holds it as EXPERIMENT."""
 

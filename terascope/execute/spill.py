@@ -6,6 +6,10 @@ payloads (terascope.kernels.merge.payload) by their partition, in `Spill`, and r
 their epoch, in `SpilledGroups`. They differ for a reason: partials of a merge come in any order and
 are merged by key, the groups of a task are wanted again epoch by epoch. An epoch of many groups is
 read part by part: all rows of a group are in the same part, so that a part can be merged by itself.
+
+The states of rows (terascope.kernels.merge.states) are in further files, in the order of the rows.
+While a row is on disk, the word of a state says where the bytes of the state begin; they end where
+those of the next row begin. So the memory of spilled groups does not grow with their number.
 """
 
 from __future__ import annotations
@@ -19,13 +23,22 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from terascope.diagnostic import OutputError, as_mistake
 from terascope.kernels.columns.arrays import Bytes, Codes, Ints, Rows
 from terascope.kernels.merge.float_ranges import has_ranges
 from terascope.kernels.merge.groups import Block, in_order_of, largest, row_hash, rows_at
+from terascope.kernels.merge.states import (
+    LOT_BYTES,
+    RowStates,
+    States,
+    StoredStates,
+    seen_rows,
+)
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, output
+from terascope.sketches.base import bytes_of, packed_of
 from terascope.types import INT_MAX
 
 
@@ -104,9 +117,14 @@ class Spill:
 WRITTEN_ROWS: Final = 1 << 14
 LONG_RUN: Final = 1 << 12
 """The number of groups of one epoch from which on they are written in the order of their parts."""
+LONG_STATES: Final = 1 << 6
+"""The same for groups with states, which may be some kilobytes each."""
 TAKEN_ROWS: Final = 1 << 16
 """The approximate number of rows that are read at a time, unless one epoch has more."""
-PARTS: Final = 64
+PARTS: Final = 1 << 10
+"""The most parts of an epoch."""
+PART_ROWS: Final = LONG_RUN >> 6
+"""The fewest rows of a part, in the mean."""
 ON_DISK: Final = 0
 IN_MEMORY: Final = 32
 """Other bits of the hash, so that a part that was on disk can be partitioned again."""
@@ -121,10 +139,14 @@ class SpilledBlock:
     """The epoch of each run of groups."""
     ends: Ints
     edges: Mapping[int, Ints]
-    """By the epoch of a long run, which is in the order of its parts: the start of each part."""
+    """By the epoch of a long run, which is in the order of PARTS parts: the start of some of them,
+    which are equally far from each other."""
     reach: int
     """An upper bound of the sums of a group. It exceeds 64 bits also where FLOATs of several ranges
     are summed: such rows are combined above as well."""
+    state_ends: tuple[int, ...] = ()
+    """The end of the states of its last row, in the file of each."""
+    state_bytes: int = 0
 
     def places(self, first: int, last: int) -> tuple[int, int, int, int]:
         """The runs of the epochs from one to another, and their rows."""
@@ -136,6 +158,14 @@ class SpilledBlock:
     def has(self, first: int, last: int) -> bool:
         begin, end, _, _ = self.places(first, last)
         return begin < end
+
+    def part_counts(self, epoch: int) -> Ints | NDArray[np.float64]:
+        """The rows of each of PARTS parts of an epoch, as far as is known."""
+        _, _, start, stop = self.places(epoch, epoch)
+        if epoch not in self.edges:
+            return np.full(PARTS, (stop - start) / PARTS)
+        counts = np.diff(self.edges[epoch])
+        return np.repeat(counts * (len(counts) / PARTS), PARTS // len(counts))
 
 
 class SpilledGroups:
@@ -151,39 +181,64 @@ class SpilledGroups:
         self.written_bytes = 0
         """All bytes that were written."""
         self._file = temporary_file()
+        self._state_files = [temporary_file() for _ in shape.states]
         self._lots: list[SpilledBlock] = []
 
     def __bool__(self) -> bool:
         return bool(self._lots)
 
-    def spill(self, block: Block) -> None:
-        """Write groups in order of their epochs."""
+    def spill(self, block: Block, states: RowStates[States] | None = None) -> None:
+        """Write groups in order of their epochs. `states`: where the states of the rows are."""
         offset, edges, done = self._file.size, {}, 0
-        for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
+        before = sum(file.size for file in self._state_files)
+        long = LONG_RUN if states is None else LONG_STATES
+        for run in np.flatnonzero(block.counts >= long).tolist():
             end = int(block.ends[run])
             start = end - int(block.counts[run])
-            self._write(block.rows[done:start])
+            self._write(block.rows[done:start], states)
             rows = block.rows[start:end]
             order, parts = apart(rows, self._shape, PARTS, ON_DISK)
-            self._write(rows, order)
-            edges[int(block.epochs[run])] = parts
+            self._write(rows, states, order)
+            edges[int(block.epochs[run])] = parts[:: PARTS // parts_for(len(rows))].copy()
             done = end
-        self._write(block.rows[done:])
+        self._write(block.rows[done:], states)
         sums = [largest(block.rows[:, self._shape.slot(j)]) for j in self._shape.sums]
         reach = max(sums, default=0) * (1 if self._once else len(block.rows))
         if has_ranges(block.rows, self._shape):
             reach = INT_MAX + 1
-        self._lots.append(
-            SpilledBlock(offset, block.epochs.copy(), block.ends.copy(), edges, reach)
-        )
+        ends = tuple(file.size for file in self._state_files)
+        epochs, runs = block.epochs.copy(), block.ends.copy()
+        lot = SpilledBlock(offset, epochs, runs, edges, reach, ends, sum(ends) - before)
+        self._lots.append(lot)
 
-    def _write(self, rows: Rows, order: Codes | None = None) -> None:
+    def _write(
+        self, rows: Rows, states: RowStates[States] | None, order: Codes | None = None
+    ) -> None:
         for start in range(0, len(rows), WRITTEN_ROWS):
             some = rows[start : start + WRITTEN_ROWS]
             if order is not None:
                 some = rows_at(rows, order[start : start + WRITTEN_ROWS])
+            if states is not None:
+                some = self._write_states(some, states)
             self._file.append(np.ascontiguousarray(some).data)
             self.written_bytes += some.nbytes
+
+    def _write_states(self, rows: Rows, states: RowStates[States]) -> Rows:
+        """Rows with the places of their states in the files."""
+        made, begin = rows.copy(), 0
+        for end in states.lots(rows).tolist():
+            lot = rows[begin:end]
+            for (j, word, store), file in zip(states.places, self._state_files, strict=True):
+                seen = seen_rows(lot, j)
+                offsets, data = bytes_of(store.take(lot[seen, word]))
+                sizes = np.zeros(len(lot), np.int64)
+                sizes[seen] = np.diff(offsets)
+                made[begin:end, word] = file.size + np.cumsum(sizes) - sizes
+                content = data[int(offsets[0]) : int(offsets[-1])]
+                file.append(np.ascontiguousarray(content).data)
+                self.written_bytes += content.nbytes
+            begin = end
+        return made
 
     @property
     def last(self) -> int:
@@ -196,20 +251,22 @@ class SpilledGroups:
         sums might exceed 64 bits. They are forgotten once all of them were read.
         """
         epochs, counts = self._sizes(before)
-        ends = np.cumsum(counts)
+        ends, most = np.cumsum(counts), self._most_rows()
         at = 0
         while at < len(epochs):
-            limit = TAKEN_ROWS + (int(ends[at - 1]) if at else 0)
+            limit = most + (int(ends[at - 1]) if at else 0)
             end = max(at + 1, int(np.searchsorted(ends, limit, "right")))
             first, last = int(epochs[at]), int(epochs[end - 1])
             lots = [lot for lot in self._lots if lot.has(first, last)]
             can_overflow = sum(lot.reach for lot in lots) > INT_MAX
-            if first == last and counts[at] > TAKEN_ROWS:
-                for part in range(PARTS):
-                    blocks = [self._part(lot, first, part) for lot in lots]
+            if first == last and counts[at] > most:
+                for parts in part_ranges(lots, first, most):
+                    states = RowStates.of(self._shape)
+                    blocks = [self._part(lot, first, parts, states) for lot in lots]
                     yield [b for b in blocks if len(b.rows)], can_overflow
             else:
-                yield [self._some(lot, first, last) for lot in lots], can_overflow
+                states = RowStates.of(self._shape)
+                yield [self._some(lot, first, last, states) for lot in lots], can_overflow
             at = end
         self._lots = [
             self._since(lot, before)
@@ -217,7 +274,14 @@ class SpilledGroups:
             if before is not None and lot.epochs[-1] >= before
         ]
         if not self._lots:
-            self._file.close()
+            for file in (self._file, *self._state_files):
+                file.close()
+
+    def _most_rows(self) -> int:
+        """The number of rows that are read at a time."""
+        rows = sum(int(lot.ends[-1]) for lot in self._lots)
+        size = sum(lot.state_bytes for lot in self._lots)
+        return max(PART_ROWS, min(TAKEN_ROWS, LOT_BYTES * rows // max(1, size)))
 
     def _sizes(self, before: int | None) -> tuple[Ints, Ints]:
         """The epochs before one, and the rows of each."""
@@ -229,19 +293,31 @@ class SpilledGroups:
         found, place = np.unique(epochs, return_inverse=True)
         return found, np.bincount(place, counts, len(found)).astype(np.int64)
 
-    def _some(self, lot: SpilledBlock, first: int, last: int) -> Block:
+    def _some(self, lot: SpilledBlock, first: int, last: int, states: StoredStates | None) -> Block:
         begin, end, start, stop = lot.places(first, last)
-        rows = self._read(lot, start, stop)
-        return Block(lot.epochs[begin:end], lot.ends[begin:end] - start, rows)
+        rows = self._read(lot, start, stop, states)
+        return Block(lot.epochs[begin:end], lot.ends[begin:end] - start, rows, states)
 
-    def _part(self, lot: SpilledBlock, epoch: int, part: int) -> Block:
+    def _part(
+        self, lot: SpilledBlock, epoch: int, parts: range, states: StoredStates | None
+    ) -> Block:
+        """The rows of an epoch that belong to some of PARTS parts."""
         _, _, start, stop = lot.places(epoch, epoch)
-        if epoch in lot.edges:
-            begin, end = lot.edges[epoch][part : part + 2].tolist()
-            return Block.of(epoch, self._read(lot, start + begin, start + end))
-        rows = self._read(lot, start, stop)
-        order, edges = apart(rows, self._shape, PARTS, ON_DISK)
-        return Block.of(epoch, rows_at(rows, order[edges[part] : edges[part + 1]]))
+        edges = lot.edges.get(epoch)
+        if edges is None:
+            rows = self._read(lot, start, stop, states)
+            order, edges = apart(rows, self._shape, PARTS, ON_DISK)
+            return Block.of(
+                epoch, rows_at(rows, order[edges[parts.start] : edges[parts.stop]]), states
+            )
+        each = PARTS // (len(edges) - 1)
+        first, last = parts.start // each, -(-parts.stop // each)
+        begin, end = start + int(edges[first]), start + int(edges[last])
+        if parts.start % each or parts.stop % each:
+            numbers = part_numbers(self._rows(lot, begin, end), self._shape, PARTS, ON_DISK)
+            within = np.searchsorted(numbers, (parts.start, parts.stop)).tolist()
+            begin, end = begin + within[0], begin + within[1]
+        return Block.of(epoch, self._read(lot, begin, end, states), states)
 
     def _since(self, lot: SpilledBlock, epoch: int) -> SpilledBlock:
         """A lot without the epochs before one."""
@@ -250,23 +326,46 @@ class SpilledGroups:
         offset, ends = lot.offset + start * self._shape.row_bytes, lot.ends[runs:] - start
         return replace(lot, offset=offset, epochs=lot.epochs[runs:], ends=ends)
 
-    def _read(self, lot: SpilledBlock, begin: int, end: int) -> Rows:
+    def _read(self, lot: SpilledBlock, begin: int, end: int, states: StoredStates | None) -> Rows:
+        """Some rows of a lot. Their states are added to `states`."""
+        if begin == end or states is None:
+            return self._rows(lot, begin, end)
+        tops = [*lot.state_ends]
+        rows = self._rows(lot, begin, min(end + 1, int(lot.ends[-1])))
+        if len(rows) > end - begin:
+            tops = [int(rows[-1, word]) for _, word, _ in states.places]
+            rows = rows[:-1]
+        files = zip(states.places, self._state_files, tops, strict=True)
+        for (j, word, store), file, top in files:
+            seen = seen_rows(rows, j)
+            starts = rows[:, word]
+            first = int(starts[0])
+            offsets = np.append(starts[seen], top) - first
+            packed = packed_of(offsets, file.read(first, top - first))
+            rows[:, word] = 0
+            rows[seen, word] = store.add(packed)
+        return rows
+
+    def _rows(self, lot: SpilledBlock, begin: int, end: int) -> Rows:
         row_bytes = self._shape.row_bytes
         data = self._file.read(lot.offset + begin * row_bytes, (end - begin) * row_bytes)
         return data.view(np.int64).reshape(-1, self._shape.stride)
 
 
-def arranged(block: Block, shape: Shape) -> Rows:
-    """The rows of a block in the order in which they are written."""
-    if not bool((block.counts >= LONG_RUN).any()):
-        return block.rows
-    rows = block.rows.copy()
-    for run in np.flatnonzero(block.counts >= LONG_RUN).tolist():
-        end = int(block.ends[run])
-        start = end - int(block.counts[run])
-        order, _ = apart(block.rows[start:end], shape, PARTS, ON_DISK)
-        rows[start:end] = rows_at(block.rows[start:end], order)
-    return rows
+def part_ranges(lots: Sequence[SpilledBlock], epoch: int, most: int) -> Iterator[range]:
+    """The parts of an epoch, as many at a time as have about `most` rows."""
+    ends = np.cumsum(np.sum([lot.part_counts(epoch) for lot in lots], axis=0))
+    begin = 0
+    while begin < PARTS:
+        wanted = most + (ends[begin - 1] if begin else 0)
+        end = max(begin + 1, int(np.searchsorted(ends, wanted, "right")))
+        yield range(begin, min(end, PARTS))
+        begin = end
+
+
+def parts_for(rows: int) -> int:
+    """The number of parts of so many rows, a power of two."""
+    return min(PARTS, 1 << max(0, (rows // PART_ROWS).bit_length() - 1))
 
 
 def parts_of(lots: Sequence[Rows], shape: Shape, parts: int) -> Iterator[list[Rows]]:
@@ -283,15 +382,26 @@ def apart(rows: Rows, shape: Shape, parts: int, bits: int) -> tuple[Codes, Ints]
     """The order of rows by a hash of their keys, and the start of each part. `bits`: the bits of
     the hash that decide, from this one on.
     """
+    return in_order_of(part_numbers(rows, shape, parts, bits), parts)
+
+
+def part_numbers(rows: Rows, shape: Shape, parts: int, bits: int) -> Codes:
+    """The part of each row."""
     numbers = np.empty(len(rows), np.int32)
-    number_parts(rows, shape.first_word, shape.first_slot, parts - 1, bits, numbers)
-    return in_order_of(numbers, parts)
+    number_parts(rows, shape.first_word, shape.first_slot, PARTS // parts, bits, numbers)
+    return numbers
 
 
 @compiled_for(column(np.int64, 2), INTEGER, INTEGER, INTEGER, INTEGER, output(np.int32))
 def number_parts(
-    rows: Rows, first_word: int, first_slot: int, last: int, bits: int, numbers: Codes
+    rows: Rows, first_word: int, first_slot: int, each: int, bits: int, numbers: Codes
 ) -> None:
-    """The part of each row. `last`: the number of the last part, a power of two less one."""
+    """The part of each row. `each`: how many of PARTS parts are one, a power of two: parts are runs
+    of smaller ones.
+    """
+    shift = 0
+    while each >> shift > 1:
+        shift += 1
     for i in range(len(rows)):
-        numbers[i] = (np.int64(row_hash(rows, i, first_word, first_slot)) >> bits) & last
+        part = (np.int64(row_hash(rows, i, first_word, first_slot)) >> bits) & (PARTS - 1)
+        numbers[i] = part >> shift

@@ -19,7 +19,7 @@ import pyarrow as pa
 from terascope.connectors.base import ReadReport, Split
 from terascope.connectors.registry import read_split
 from terascope.execute.grouping.aggregator import Aggregator
-from terascope.execute.grouping.pending_tuples import PendingTuples
+from terascope.execute.grouping.pending_tuples import PendingTuples, TupleVectors
 from terascope.execute.grouping.selections import Selection, Selections
 from terascope.execute.grouping.tree import tree_of
 from terascope.execute.grouping.tree_edges import TablelessNode, TreeEdges
@@ -43,6 +43,14 @@ FIXED_BYTES = 64 << 20
 BATCH_COST = 3
 """The memory for grouping pending vectors, as a multiple of their own: for sorting them, and for
 the groups of one query."""
+STATE_COST = 2
+"""The same for aggregations with states, which take tuples as they come."""
+FIRST_PORTION = 1 << 12
+LEAST_PORTION = 1 << 10
+MOST_PORTION = 1 << 20
+"""Tuples that an aggregation with states takes at a time, before the memory is checked."""
+OUTGROWN_BYTES = 1 << 24
+"""States that grow by more leave behind arrays that they have outgrown."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,9 @@ class LowTask:
             [(self._chosen[place], self._tree.nodes[place]) for place in self._tree.roots]
         )
         self._memory_bytes = max(plan.memory_bytes // 2, plan.memory_bytes - FIXED_BYTES)
+        self._all_states = all(node.shape.states for node in self._tree.nodes.values())
+        """Whether all aggregations have states: large batches are of no use to these."""
+        self._portion = FIRST_PORTION
         self._begin()
 
     def _begin(self) -> None:
@@ -187,6 +198,8 @@ class LowTask:
     def _is_full(self) -> bool:
         """Whether there is no memory for another batch as large as the last."""
         size = self._pending_tuples.size + self._pending_tuples.last_size
+        if self._all_states:
+            return STATE_COST * size > self._memory_bytes // 4
         room = self._memory_bytes * 5 // 8 - self._dictionaries.memory_bytes
         return BATCH_COST * size > room
 
@@ -225,16 +238,40 @@ class LowTask:
             return
         tuples = self._pending_tuples.take()
         for root, aggregator in self._in_good_order():
-            with self.meter.timing(f"group {aggregator.query.name}"):
-                aggregator.take(tuples, self._chosen[root])
+            yield from self._group(root, aggregator, tuples)
             for place in self._tree.subtree(root):
                 over = self._timelines[place].earliest[then]
                 if over is not None:
                     yield from self._over(place, over)
                 self._aggregators[place].settle()
             self._note_sizes(self._tree.subtree(root))
-            yield from self._make_room(BATCH_COST * tuples.size)
+            yield from self._make_room(self._room_beside(tuples))
         yield from self._forget()
+
+    def _group(self, place: int, aggregator: Aggregator, tuples: TupleVectors) -> Iterator[Ready]:
+        """Let an aggregation take its tuples. The states of a group may be some kilobytes: tuples
+        that begin many groups are taken a portion at a time, and groups leave in between.
+        """
+        chosen, name = self._chosen[place], f"group {aggregator.query.name}"
+        rows = tuples.chosen[chosen.entry]
+        if not aggregator.shape.states:
+            with self.meter.timing(name):
+                aggregator.take(tuples, chosen)
+            return
+        room, at = self._state_room(tuples), 0
+        while at < len(rows):
+            end = min(len(rows), at + self._portion)
+            before = self._used
+            with self.meter.timing(name):
+                aggregator.take(tuples, chosen, rows[at:end])
+            self._note_sizes([place])
+            grown = self._used - before
+            self._portion = next_portion(self._portion, grown, room)
+            if grown > OUTGROWN_BYTES:
+                give_back()
+            if end < len(rows):
+                yield from self._make_room(room)
+            at = end
 
     def _in_good_order(self) -> list[tuple[int, Aggregator]]:
         """Nodes that take tuples; those with the same partitioning are neighbours."""
@@ -318,12 +355,23 @@ class LowTask:
             figures[f"prefilter {read}"] = prefilter | seen
         return count.summary() | self.meter.report(read)
 
-    def _make_room(self, batch_bytes: int) -> Iterator[Ready]:
-        """Remove groups for which there is no memory beside a batch, the dictionaries and the parts
-        being written. Groups of a query that owns epochs are spilled, others are sent as partials,
-        which they would have to be anyway. Intermediate nodes pass theirs to their children first.
+    def _room_beside(self, tuples: TupleVectors) -> int:
+        """The memory for groups beside a batch, the dictionaries and the parts being written."""
+        if self._all_states:
+            return self._state_room(tuples)
+        known = self._dictionaries.memory_bytes
+        return self._memory_bytes * 3 // 4 - known - BATCH_COST * tuples.size
+
+    def _state_room(self, tuples: TupleVectors) -> int:
+        """The same while groups with states take tuples: nothing is sorted meanwhile."""
+        known = self._dictionaries.memory_bytes
+        return self._memory_bytes * 7 // 8 - known - STATE_COST * tuples.size
+
+    def _make_room(self, most: int) -> Iterator[Ready]:
+        """Remove groups for which there is no memory. Groups of a query that owns epochs are
+        spilled, others are sent as partials, which they would have to be anyway. Intermediate nodes
+        pass theirs to their children first.
         """
-        most = self._memory_bytes * 3 // 4 - self._dictionaries.memory_bytes - batch_bytes
         if self._used <= most or self._used_now() <= most:
             return
         for place in self._top_down():
@@ -354,7 +402,8 @@ class LowTask:
                 self._aggregators[place].shrink()
             used -= sizes[place]
             if 2 * used <= most:
-                return
+                break
+        give_back()
 
     def _note_sizes(self, places: Iterable[int]) -> None:
         """Sizes are updated incrementally: reading all of them costs more than many a table."""
@@ -378,6 +427,13 @@ class LowTask:
         self._begin()
         give_back()
         self._sent_early = early
+
+
+def next_portion(portion: int, grown: int, room: int) -> int:
+    """The number of tuples to take next, after a portion for which the states have grown."""
+    if 4 * grown > room:
+        return max(LEAST_PORTION, portion // 2)
+    return min(MOST_PORTION, 2 * portion) if 16 * grown < room else portion
 
 
 def project(batch: VectorBatch, query: LowSelect, rows: Codes) -> pa.RecordBatch:

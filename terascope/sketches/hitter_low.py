@@ -55,6 +55,7 @@ from terascope.sketches.pair_blocks import (
     measure_blocks,
     write_blocks,
 )
+from terascope.sketches.word_lists import enlarged
 
 PAIRS: Final = 128
 """Pairs of a full state: 1 KB."""
@@ -132,12 +133,11 @@ class LowPairs(StateColumn):
 
     def _grow_states(self, count: int) -> None:
         if count > len(self.metas):
-            more = max(count, 2 * len(self.metas)) - len(self.metas)
-            self.metas = np.concatenate([self.metas, np.zeros(more, np.int64)])
+            self.metas = enlarged(self.metas, max(count, 2 * len(self.metas)))
 
     def _grow_room(self) -> None:
         if self._fulls == len(self._full):
-            self._full = np.concatenate([self._full, np.zeros_like(self._full)])
+            self._full = enlarged(self._full, 2 * len(self._full))
         if int(self.places[SIZES]) + (4 << self.largest) > len(self.arena):
             used, held = int(self.places[SIZES]), self.arena
             self.arena = np.empty(len(held) + max(len(held), 4 << self.largest), np.uint64)

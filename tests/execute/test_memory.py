@@ -45,9 +45,9 @@ def test_groups_that_do_not_fit_wait_on_disk(
     put: list[int] = []
     really = SpilledGroups.spill
 
-    def counted(self: SpilledGroups, block: Block) -> None:
+    def counted(self: SpilledGroups, block: Block, states: None = None) -> None:
         put.append(len(block.rows))
-        really(self, block)
+        really(self, block, states)
 
     monkeypatch.setattr(SpilledGroups, "spill", counted)
     expected, _ = low_rows(job_with(flows, 1 << 30, compiled), 1, tmp_path)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from terascope.execute.grouping.pending_groups import Released, without_epoch
+from terascope.execute.grouping.pending_groups import Lot, Released, without_epoch
 from terascope.execute.grouping.pending_tuples import TupleVectors, reading_slots, set_apart
 from terascope.execute.grouping.selections import Admission, Selection
 from terascope.execute.grouping.table_states import TableStates
@@ -23,7 +23,7 @@ from terascope.functions.overflow import states_of
 from terascope.functions.slots import SUM_INT
 from terascope.kernels.columns.arrays import Codes, Ints, Rows, Values, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.groups import NO_EPOCH, largest
+from terascope.kernels.merge.groups import NO_EPOCH, Block, largest
 from terascope.kernels.tables.bounded_tables import BoundedTable, capacity_for
 from terascope.kernels.tables.open_table import NumpyTable, OpenTable
 from terascope.kernels.tables.partitioned import group_parts
@@ -104,8 +104,9 @@ class Aggregator(TreeNode):
 
     # ---- tuples
 
-    def take(self, tuples: TupleVectors, chosen: Admission) -> None:
-        rows = tuples.chosen[chosen.entry]
+    def take(self, tuples: TupleVectors, chosen: Admission, some: Codes | None = None) -> None:
+        """Take the tuples that are admitted, or some of them."""
+        rows = tuples.chosen[chosen.entry] if some is None else some
         if len(rows):
             self.probes += len(rows)
             with states_of(self.query.name):
@@ -119,7 +120,7 @@ class Aggregator(TreeNode):
         wanted = reading_slots(self._read, chosen)
         codes = [tuples.vector("codes", expr, entry) for expr in self.query.plain_keys]
         if self._states is not None:
-            self._states.decide(codes, rows)
+            self._states.decide(codes, tuples.chosen[entry])
         vectors = [self._vector(tuples, slot, selection, entry) for slot, selection in wanted]
         columns = TableColumns(codes, [v for v, _ in vectors], [m for _, m in vectors])
         epochs = self._epochs(tuples, entry)
@@ -341,9 +342,26 @@ class Aggregator(TreeNode):
             self._empty()
             self.pour()
 
+    def _taken(self, before: int | None) -> Lot | None:
+        """The groups of a table with states, if some of its epochs are before one. Their states are
+        in the columns until `clear`.
+        """
+        due = before is None or self._epoch < before
+        if self._states is None or not isinstance(self._table, OpenTable) or not due:
+            return None
+        self._last = self._table.count
+        self.flushed += self._last
+        rows = self._table.take()
+        in_key = self.query.epoch_in_key and self.query.epoch is not None
+        block = Block.of_each(*without_epoch(rows)) if in_key else Block.of(self._epoch, rows)
+        return Lot(block, self._states.in_columns(self.shape))
+
     def spill(self) -> None:
+        table = self._taken(None)
         self.flush(None)
-        super().spill()
+        self._pending.spill(table)
+        if self._states is not None:
+            self._states.clear()
         self.shrink()
 
     def shrink(self) -> None:
@@ -352,8 +370,15 @@ class Aggregator(TreeNode):
 
     def release(self, before: int | None) -> Iterator[Released]:
         with states_of(self.query.name):
+            if self._states is None:
+                self.flush(before)
+                yield from super().release(before)
+                return
+            table = self._taken(before)
             self.flush(before)
-            yield from super().release(before)
+            yield from self._pending.release_states(before, table)
+            if not self._held:
+                self._states.clear()
 
     def counts(self) -> tuple[int, int, int]:
         probes, evicted, flushed = super().counts()

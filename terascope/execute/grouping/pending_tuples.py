@@ -102,7 +102,11 @@ class TupleVectors(Facts):
                 column = self.states[expr]
                 arguments.append(column)
                 valid = self.once(("packed", id(column)), validity_of, column)
-            masks = valid if masks.base is all_valid(1).base else masks & valid
+            if masks.base is all_valid(1).base:
+                masks = valid
+            elif valid.base is not all_valid(1).base:
+                both = ("both", id(masks), id(valid))
+                masks = self.once(both, np.bitwise_and, masks, valid)
         if selection != entry:
             masks = self._within(masks, selection)
         return arguments, masks

@@ -12,13 +12,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.execute.grouping.selections import Selection
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
+from terascope.kernels.merge.states import (
+    ColumnStates,
+    RowStates,
+    StoredStates,
+    seen_rows,
+    telling_states,
+)
+from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sketches.base import (
@@ -56,9 +64,9 @@ class SlotStates:
         some = rows if present else rows[self.masks[rows] != 0]
         if not len(some):
             return
-        run = run_of(some)
-        numbers = self.numbers[some if run is None else run]
-        arguments = [taken(own, some if run is None else run) for own in self.arguments]
+        where = run_of(some)
+        numbers = self.numbers[where]
+        arguments = [taken(own, where) for own in self.arguments]
         if self.kind.from_states:
             self.column.merge(numbers, arguments[0])
         else:
@@ -84,21 +92,17 @@ def sampled_traffic(codes: Sequence[Codes], rows: Codes) -> Traffic:
     return Traffic(len(rows), found.groups(keys), found.exponent(keys))
 
 
-def run_of(rows: Codes) -> slice | None:
-    """Rows that follow each other, as those of an epoch mostly do; None for others."""
-    first = int(rows[0])
-    if int(rows[-1]) - first != len(rows) - 1 or not (np.diff(rows) == 1).all():
-        return None
-    return slice(first, first + len(rows))
+def run_of(rows: Codes) -> slice | Codes:
+    """Rows, which are in order, as a slice if there is no gap: no copy is made of its values."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
-def taken(argument: Any, rows: Codes | slice) -> Argument:
+def taken(argument: Any, rows: slice | Codes) -> Argument:
     if isinstance(argument, CodedValues):
         return replace(argument, codes=argument.codes[rows])
-    if isinstance(argument, np.ndarray) or isinstance(rows, slice):
-        found: Argument = argument[rows]
-    else:
-        found = argument.take(rows)
+    arrow = isinstance(argument, pa.Array) and not isinstance(rows, slice)
+    found: Argument = argument.take(rows) if arrow else argument[rows]
     return found
 
 
@@ -151,17 +155,18 @@ class TableStates:
         for own in self._slots.values():
             own.numbers, own.masks, own.arguments = None, None, ()
 
-    def leave(self, rows: Rows, pending: RowStates) -> Rows:
+    def in_columns(self, shape: Shape) -> RowStates[ColumnStates]:
+        """The states of rows that have left the table, which are packed when they are taken."""
+        slots = self._slots.values()
+        return RowStates(
+            shape, tuple(ColumnStates(own.kind, own.column, own.next) for own in slots)
+        )
+
+    def leave(self, rows: Rows, pending: StoredStates) -> Rows:
         """Groups that left the table, with the numbers of their states among the pending ones."""
-        made = rows.copy()
-        for (j, word, store), own in zip(pending.places, self._slots.values(), strict=True):
-            assert own.slot == j
-            seen = seen_rows(made, j)
-            numbers = made[seen, word]
-            with telling_states():
-                packed = own.column.pack(numbers)
-                made[seen, word] = store.add(packed, finished=own.column.finishes)
-                own.column.drop(numbers)
+        states = self.in_columns(pending.shape)
+        made = states.moved(rows, pending)
+        states.drop(rows)
         return made
 
     def full(self) -> FullStates:
@@ -185,7 +190,7 @@ class FullStates:
     def __bool__(self) -> bool:
         return bool(self.found)
 
-    def rows(self, held: Rows, pending: RowStates) -> Iterator[tuple[Rows, Ints]]:
+    def rows(self, held: Rows, pending: StoredStates) -> Iterator[tuple[Rows, Ints]]:
         """A row for each state, with the keys of its group and nothing else; and the place of the
         group in `held`: all groups that have one of these states.
         """

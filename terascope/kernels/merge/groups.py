@@ -16,7 +16,7 @@ from terascope.functions.overflow import SUM
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Flags, Ints, Rows, Values
 from terascope.kernels.columns.dictionary import Dictionary
-from terascope.kernels.merge.states import RowStates
+from terascope.kernels.merge.states import StoredStates
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import INTEGER, column, compiled_for, inlined, output
 from terascope.plan.rel import Field
@@ -78,11 +78,11 @@ class Block:
     ends: Ints
     """The end of each run. No run is empty."""
     rows: Rows
-    states: RowStates | None = None
+    states: StoredStates | None = None
     """Where the states of the rows are, if they have any."""
 
     @classmethod
-    def of(cls, epoch: int | None, rows: Rows, states: RowStates | None = None) -> Block:
+    def of(cls, epoch: int | None, rows: Rows, states: StoredStates | None = None) -> Block:
         """Add groups of one epoch."""
         runs = 1 if len(rows) else 0
         value = NO_EPOCH if epoch is None else epoch
@@ -90,7 +90,7 @@ class Block:
         return cls(np.full(runs, value, np.int64), ends, rows, states)
 
     @classmethod
-    def of_each(cls, epochs: Ints, rows: Rows, states: RowStates | None = None) -> Block:
+    def of_each(cls, epochs: Ints, rows: Rows, states: StoredStates | None = None) -> Block:
         """Groups with one epoch each, in any order."""
         if not len(rows):
             return cls(np.empty(0, np.int64), np.empty(0, np.int64), rows, states)

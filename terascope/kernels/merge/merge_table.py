@@ -26,7 +26,7 @@ from terascope.hashing import table_hash
 from terascope.kernels.codegen.generated_modules import GeneratedKernel, indent
 from terascope.kernels.columns.arrays import Codes, Ints, Rows
 from terascope.kernels.merge.groups import row_hash
-from terascope.kernels.merge.states import Chains, RowStates
+from terascope.kernels.merge.states import Chains, StoredStates
 from terascope.kernels.tables.slots import Shape, view
 from terascope.machine_code import BOOLEAN, INTEGER, column, compiled_for, output
 
@@ -222,7 +222,7 @@ def linked(at: int, bit: int, k: int) -> list[str]:
 
 
 def merge_groups(
-    shape: Shape, parts: Sequence[Rows], states: RowStates | None = None
+    shape: Shape, parts: Sequence[Rows], states: StoredStates | None = None
 ) -> Rows | None:
     """The groups of several tables, each once; None when a 64-bit sum overflows. `states`: those
     of the rows.
@@ -257,7 +257,7 @@ PARTS: Final = 1 << 9
 class MergeTable:
     """Rows in parts: part p is rows [p * capacity, p * capacity + fills[p])."""
 
-    def __init__(self, shape: Shape, states: RowStates | None = None) -> None:
+    def __init__(self, shape: Shape, states: StoredStates | None = None) -> None:
         """`states`: those of the rows."""
         self.wide = wide_shape(shape)
         self._states = states

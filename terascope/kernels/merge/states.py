@@ -1,41 +1,90 @@
 """Packed states beside rows of groups: a row has the number of each of its states.
 
 In: packed states (terascope.sketches.base), as they leave a table or arrive in a payload. Out: the
-same by number, and merged by the super-aggregate's column where several rows were one group. The
-states of rows that are spilled go to a file as well; their numbers stay what they were.
+same by number, and merged by the super-aggregate's column where several rows were one group. States
+that are still in the columns of a table can be read by number, too: they are packed when they are
+taken, so that many groups leave a table a few at a time, and never stand in memory twice.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from terascope.functions.base import StateMistake, ValueMistake
 from terascope.functions.overflow import Overflow
-from terascope.kernels.columns.arrays import Bytes, Flags, Ints, Rows
+from terascope.kernels.columns.arrays import Flags, Ints, Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import column, compiled_for, output
-from terascope.sketches.base import Packed, StateKind, bytes_of, packed_of
+from terascope.sketches.base import Packed, StateColumn, StateKind, bytes_of
 
-MERGED_BYTES: Final = 32 << 20
+MERGED_BYTES: Final = 8 << 20
 """About as many bytes of packed states as are merged at a time."""
-READ_BYTES: Final = 1 << 20
-"""States in a file that are no farther apart are read with what lies between them."""
+LOT_BYTES: Final = 8 << 20
+"""About as many bytes of states as leave at a time, on their way to a result or a file."""
+LEAST_LOT: Final = 1 << 8
+"""Rows that leave together, however large their states are."""
 
 
-class StateFile(Protocol):
-    """A file that bytes are appended to and read from (terascope.execute.spill)."""
+class States(ABC):
+    """The states of one slot of rows, by number."""
 
-    size: int
+    kind: StateKind
 
-    def append(self, data: bytes | memoryview) -> None: ...
-    def read(self, offset: int, size: int) -> Bytes: ...
+    @abstractmethod
+    def take(self, numbers: Ints) -> Packed:
+        """The states of some numbers, in their order."""
+
+    @abstractmethod
+    def sizes(self, numbers: Ints) -> Ints:
+        """The bytes of each of some states, or an estimate."""
+
+    @abstractmethod
+    def are_finished(self, numbers: Ints) -> Flags:
+        """Which of some states the super-aggregate's column has packed."""
+
+    @abstractmethod
+    def drop(self, numbers: Ints) -> None:
+        """Some states are no longer needed."""
+
+    @property
+    @abstractmethod
+    def memory_bytes(self) -> int: ...
+
+
+@dataclass(eq=False)
+class ColumnStates(States):
+    """The states in a column of a table."""
+
+    kind: StateKind
+    column: StateColumn
+    count: int
+    """The number of states."""
+
+    def take(self, numbers: Ints) -> Packed:
+        with telling_states():
+            return self.column.pack(numbers)
+
+    def sizes(self, numbers: Ints) -> Ints:
+        return np.full(len(numbers), self.memory_bytes // max(1, self.count))
+
+    def are_finished(self, numbers: Ints) -> Flags:
+        return np.full(len(numbers), self.column.finishes)
+
+    def drop(self, numbers: Ints) -> None:
+        with telling_states():
+            self.column.drop(numbers)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.column.memory_bytes
 
 
 @dataclass
@@ -43,22 +92,18 @@ class StateChunk:
     """States that came together."""
 
     offsets: Ints
-    states: Packed | None
-    """None: they are in a file."""
+    states: Packed
     live: int
     finished: bool
     """They were packed by the super-aggregate's column."""
-    place: int = 0
-    """Where they begin in the file."""
 
     @property
     def bytes(self) -> int:
-        held = int(self.offsets[-1] - self.offsets[0]) if self.states is not None else 0
-        return held + self.offsets.nbytes
+        return int(self.offsets[-1] - self.offsets[0]) + self.offsets.nbytes
 
 
 @dataclass(eq=False)
-class StateStore:
+class StateStore(States):
     """Packed states by number. Numbers begin anew after `clear`."""
 
     kind: StateKind
@@ -66,7 +111,6 @@ class StateStore:
     _starts: list[int] = field(default_factory=list)
     """The first number of each chunk."""
     _next: int = 0
-    _file: StateFile | None = None
 
     def add(self, packed: Packed, finished: bool = False) -> Ints:
         """Keep some states; the numbers they have from now on. `finished`: the super-aggregate's
@@ -81,27 +125,24 @@ class StateStore:
         return np.arange(first, self._next, dtype=np.int64)
 
     def take(self, numbers: Ints) -> Packed:
-        """The states of some numbers, in their order."""
         parts = list(self._by_chunk(numbers))
         if len(parts) == 1:
             chunk, _, own = parts[0]
-            return self._of(chunk, own)
+            return at_places(chunk.states, own)
         if not parts:
             return pa.array([], pa.large_binary())
-        found = pa.concat_arrays([self._of(chunk, own) for chunk, _, own in parts])
+        found = pa.concat_arrays([at_places(chunk.states, own) for chunk, _, own in parts])
         order = np.empty(len(numbers), np.int64)
         order[np.concatenate([places for _, places, _ in parts])] = np.arange(len(numbers))
-        return found.take(pa.array(order))
+        return at_places(found, order)
 
     def sizes(self, numbers: Ints) -> Ints:
-        """The bytes of each of some states."""
         found = np.empty(len(numbers), np.int64)
         for chunk, places, own in self._by_chunk(numbers):
             found[places] = chunk.offsets[own + 1] - chunk.offsets[own]
         return found
 
     def are_finished(self, numbers: Ints) -> Flags:
-        """Which of some states the super-aggregate's column has packed."""
         found = np.empty(len(numbers), np.bool_)
         for chunk, places, _ in self._by_chunk(numbers):
             found[places] = chunk.finished
@@ -136,73 +177,43 @@ class StateStore:
             assert chunk is not None
             yield chunk, places, numbers[places] - starts[k]
 
-    def _of(self, chunk: StateChunk, places: Ints) -> Packed:
-        if chunk.states is not None:
-            if len(places) == len(chunk.states) and bool((np.diff(places) == 1).all()):
-                return chunk.states
-            return chunk.states.take(pa.array(places))
-        assert self._file is not None
-        order = np.argsort(places, kind="stable")
-        pieces = [self._read(chunk, run) for run in near(places[order], chunk.offsets)]
-        inverse = np.empty(len(places), np.int64)
-        inverse[order] = np.arange(len(places))
-        return pa.concat_arrays(pieces).take(pa.array(inverse))
-
-    def _read(self, chunk: StateChunk, places: Ints) -> Packed:
-        """States at some places of a file, which are in order and near each other."""
-        assert self._file is not None
-        first, last = int(places[0]), int(places[-1]) + 1
-        begin, end = int(chunk.offsets[first]), int(chunk.offsets[last])
-        held = self._file.read(chunk.place + begin - int(chunk.offsets[0]), end - begin)
-        states = packed_of(chunk.offsets[first : last + 1] - begin, held)
-        return states.take(pa.array(places - first))
-
-    def spill(self, make_file: Callable[[], StateFile]) -> int:
-        """Move all states to a file; returns how many bytes were written."""
-        written = 0
-        for chunk in self._chunks:
-            if chunk is not None and chunk.states is not None:
-                self._file = self._file or make_file()
-                _, data = bytes_of(chunk.states)
-                begin, end = int(chunk.offsets[0]), int(chunk.offsets[-1])
-                chunk.place = self._file.size
-                self._file.append(np.ascontiguousarray(data[begin:end]).data)
-                chunk.states, written = None, written + end - begin
-        return written
-
     def clear(self) -> None:
-        self._chunks, self._starts, self._next, self._file = [], [], 0, None
+        self._chunks, self._starts, self._next = [], [], 0
 
     @property
     def memory_bytes(self) -> int:
         return sum(chunk.bytes for chunk in self._chunks if chunk is not None)
 
 
-def near(places: Ints, offsets: Ints) -> Iterator[Ints]:
-    """Places in order, cut where many bytes lie between two of them."""
-    gaps = offsets[places[1:]] - offsets[places[:-1] + 1]
-    yield from np.split(places, np.flatnonzero(gaps > READ_BYTES) + 1)
+def at_places(states: Packed, places: Ints) -> Packed:
+    """Some of the states; no copy is made of neighbours in order."""
+    if len(places) and bool((np.diff(places) == 1).all()):
+        return states.slice(int(places[0]), len(places))
+    return states.take(pa.array(places))
+
+
+Kept = TypeVar("Kept", bound=States, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class RowStates:
-    """The states of rows of a shape: a store for each slot that is one."""
+class RowStates(Generic[Kept]):
+    """The states of rows of a shape: those of each slot that is one."""
 
     shape: Shape
-    stores: tuple[StateStore, ...]
+    stores: tuple[Kept, ...]
 
-    @classmethod
-    def of(cls, shape: Shape) -> RowStates | None:
+    @staticmethod
+    def of(shape: Shape) -> RowStates[StateStore] | None:
         """Empty stores; None for a shape without states."""
         kinds = [shape.slots[j].state for j in shape.states]
         stores = tuple(StateStore(kind) for kind in kinds if kind is not None)
-        return cls(shape, stores) if stores else None
+        return RowStates(shape, stores) if stores else None
 
-    def empty(self) -> RowStates:
+    def empty(self) -> RowStates[StateStore]:
         return RowStates(self.shape, tuple(StateStore(store.kind) for store in self.stores))
 
     @property
-    def places(self) -> Iterator[tuple[int, int, StateStore]]:
+    def places(self) -> Iterator[tuple[int, int, Kept]]:
         """The slot, the word and the store of each state."""
         for j, store in zip(self.shape.states, self.stores, strict=True):
             yield j, self.shape.slot(j), store
@@ -211,15 +222,19 @@ class RowStates:
     def memory_bytes(self) -> int:
         return sum(store.memory_bytes for store in self.stores)
 
-    def moved(self, rows: Rows, to: RowStates) -> Rows:
+    def moved(self, rows: Rows, to: RowStates[StateStore]) -> Rows:
         """Rows with the numbers that their states have in other stores, where they are added."""
         made = rows.copy()
         for (j, word, store), target in zip(self.places, to.stores, strict=True):
             seen = seen_rows(made, j)
-            made[seen, word] = target.add(store.take(made[seen, word]))
+            numbers = made[seen, word]
+            done = store.are_finished(numbers)
+            for some, finished in ((seen[done], True), (seen[~done], False)):
+                if len(some):
+                    made[some, word] = target.add(store.take(made[some, word]), finished)
         return made
 
-    def finished(self, rows: Rows, to: RowStates) -> Rows:
+    def finished(self, rows: Rows, to: RowStates[StateStore]) -> Rows:
         """Rows with states as the super-aggregate packs them, in other stores. A table next to the
         source packs its states as it finds best.
         """
@@ -238,19 +253,39 @@ class RowStates:
         for j, word, store in self.places:
             store.drop(rows[seen_rows(rows, j), word])
 
-    def clear(self) -> None:
-        for store in self.stores:
-            store.clear()
-
-    def spill(self, make_file: Callable[[], StateFile]) -> int:
-        """Move all states to files; returns how many bytes were written."""
-        return sum(store.spill(make_file) for store in self.stores)
-
     def column(self, rows: Rows, slot: int) -> pa.Array:
         """The packed states of a slot, NULL where there is none."""
         store = self.stores[self.shape.states.index(slot)]
         seen = (rows[:, 0] >> np.int64(slot + 1) & 1).astype(np.bool_)
         return states_at(rows[:, self.shape.slot(slot)], seen, store)
+
+    def sizes(self, rows: Rows) -> Ints:
+        """The bytes of all states of each row, or an estimate."""
+        sizes = np.zeros(len(rows), np.int64)
+        for j, word, store in self.places:
+            seen = seen_rows(rows, j)
+            sizes[seen] += store.sizes(rows[seen, word])
+        return sizes
+
+    def lots(self, rows: Rows) -> Ints:
+        """The ends of lots of rows that have about LOT_BYTES of states each, but at least LEAST_LOT
+        rows.
+        """
+        totals, ends, begin = np.cumsum(self.sizes(rows)), list[int](), 0
+        while begin < len(rows):
+            wanted = (int(totals[begin - 1]) if begin else 0) + LOT_BYTES
+            begin = max(begin + LEAST_LOT, int(np.searchsorted(totals, wanted, "right")))
+            ends.append(min(begin, len(rows)))
+        return np.array(ends, np.int64)
+
+
+StoredStates: TypeAlias = RowStates[StateStore]
+"""Packed states in stores of their own."""
+
+
+def clear(states: StoredStates) -> None:
+    for store in states.stores:
+        store.clear()
 
 
 def seen_rows(rows: Rows, slot: int) -> Ints:
@@ -258,7 +293,7 @@ def seen_rows(rows: Rows, slot: int) -> Ints:
     return np.flatnonzero(rows[:, 0] >> np.int64(slot + 1) & 1)
 
 
-def states_at(numbers: Ints, seen: Flags, store: StateStore) -> pa.Array:
+def states_at(numbers: Ints, seen: Flags, store: States) -> pa.Array:
     """The states of some numbers as a column, NULL where there is none."""
     if seen.all():
         return store.take(np.ascontiguousarray(numbers))
@@ -275,7 +310,7 @@ class Chains:
     states, and the kernel links the places of states that have become one.
     """
 
-    def __init__(self, rows: Rows, states: RowStates, layout: Shape) -> None:
+    def __init__(self, rows: Rows, states: StoredStates, layout: Shape) -> None:
         """`layout`: the rows, wide or not."""
         self._states = states
         self._words = [layout.slot(j) for j in states.shape.states]
@@ -325,7 +360,7 @@ def telling_states() -> Iterator[None]:
         raise StateMistake(str(mistake)) from mistake
 
 
-def merge_members(source: StateStore, target: StateStore, numbers: Ints, groups: Ints) -> Ints:
+def merge_members(source: States, target: StateStore, numbers: Ints, groups: Ints) -> Ints:
     """Merge states: numbers[i] of the source into group groups[i], which never decreases. Returns
     the number of each group in the target.
     """

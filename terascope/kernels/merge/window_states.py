@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from terascope.kernels.columns.arrays import Flags, Ints, Rows
-from terascope.kernels.merge.states import RowStates, StateStore, merge_members, seen_rows
+from terascope.kernels.merge.states import StateStore, StoredStates, merge_members, seen_rows
 
 FEW_SLICES: Final = 8
 """Windows of no more slices merge them one by one."""
@@ -22,7 +22,7 @@ NOTHING: Final = -1
 """The number of a run of slices without any state."""
 
 
-def window_states(out: Rows, rows: Rows, states: RowStates, to: RowStates) -> None:
+def window_states(out: Rows, rows: Rows, states: StoredStates, to: StoredStates) -> None:
     """Put the states of windows together. Each row of `out` is a window whose word of a state says
     which rows of slices it has: the first in the upper half, the end in the lower.
     """
