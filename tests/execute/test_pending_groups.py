@@ -181,12 +181,7 @@ Values = dict[int, dict[int, Counter[int]]]
 
 
 def rows_with_states(
-    rng: np.random.Generator,
-    count: int,
-    keys: int,
-    column: StateColumn,
-    epochs: Ints,
-    known: Values,
+    rng: np.random.Generator, keys: int, column: StateColumn, epochs: Ints, known: Values
 ) -> Rows:
     """Different groups of each epoch with a state in a column; some have none."""
     count = len(epochs)
