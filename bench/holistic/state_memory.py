@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -89,7 +89,7 @@ class StateMemory:
         data = Generated(settings.count(GROUPS), VALUES, intervals=INTERVALS)
         tell(str(data))
         full = workload_of(settings, data)
-        small = workload_of(settings, Generated(100, 100))
+        small = workload_of(replace(settings, scale=0.01), Generated(100, 100))
         pair = Pair(full, small)
         makers: dict[str, Callable[[str, int], Contender]] = {
             "local": lambda name, size: LocalProcess(pair, name, size),

@@ -2,15 +2,15 @@
 
 In: a `Job` whose sources all host their low level, and a sink in a local folder. Out: a
 `JobResult`: parts of the queries that tasks finish, tables of the others. Reading tasks and merging
-tasks (terascope.execute.low_level) run one after the other, and their rows stay in memory. No JVM
-is started.
+tasks (terascope.execute.low_level) run one after the other; what they send each other is on disk
+where it is much. No JVM is started.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -20,11 +20,12 @@ from terascope.diagnostic import SourceError
 from terascope.execute.low_level import LowResult, Progress, run_low_level
 from terascope.execute.merge import LeftoverJoin, Merging
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
-from terascope.execute.reports import Outgoing, TaskReports, scan_horizon
+from terascope.execute.reports import DRIVER_BYTES, Kind, Outgoing, TaskReports, scan_horizon
 from terascope.execute.results.job_result import JobResult
 from terascope.execute.results.parts import Part, write_part
 from terascope.execute.results.result_files import sorted_places
 from terascope.execute.rows.steps import batch_of
+from terascope.execute.spill import temporary_file
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.local.choice import not_local
@@ -38,13 +39,42 @@ from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 
 
-@dataclass(frozen=True)
 class LocalPass:
-    outgoing: Sequence[Outgoing]
+    """The output of the tasks of one pass. Payloads that the driver would not merge or join itself
+    are on disk.
+    """
+
+    def __init__(self, rows: Iterable[Outgoing]) -> None:
+        self._rows: list[Outgoing] = []
+        """Without the payloads that are on disk."""
+        self._file = temporary_file()
+        self._offsets: list[int] = []
+        """The places of payloads that are on disk; those of other rows do not matter."""
+        held = 0
+        for row in rows:
+            self._offsets.append(self._file.size)
+            if row.payload is not None and held + row.size > DRIVER_BYTES:
+                self._file.append(row.payload)
+                row = replace(row, payload=None, dropped_bytes=row.size)
+            held += len(row.payload or b"")
+            self._rows.append(row)
 
     @cached_property
     def reports(self) -> TaskReports:
-        return TaskReports(self.outgoing)
+        return TaskReports(self._rows)
+
+    def payloads(
+        self, kind: Kind, streams: Collection[int] | None = None, destination: int | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """Streams and payloads of rows of a kind: of some streams, for one destination, or all."""
+        for row, offset in zip(self._rows, self._offsets, strict=True):
+            wanted = streams is None or row.stream in streams
+            if row.kind != kind or not wanted or destination not in (None, row.destination):
+                continue
+            if row.payload is not None:
+                yield row.stream, row.payload
+            elif row.dropped_bytes:
+                yield row.stream, self._file.read(offset, row.dropped_bytes).tobytes()
 
 
 @dataclass(frozen=True)
@@ -58,7 +88,7 @@ class LocalEngine:
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> LocalPass:
         del leftovers  # all rows are in this process
         bundles = native_bundles(reading, self.tasks)
-        return LocalPass([row for bundle in bundles for row in low_rows(reading, bundle)])
+        return LocalPass(row for bundle in bundles for row in low_rows(reading, bundle))
 
     def merge(
         self,
@@ -69,30 +99,30 @@ class LocalEngine:
         destinations: int,
     ) -> LocalPass:
         del leftovers, size
-        homes: list[list[tuple[int, bytes]]] = [[] for _ in range(destinations)]
-        for row in all_rows(passes):
-            if row.kind == "groups" and row.payload is not None:
-                homes[row.destination].append((row.stream, row.payload))
-        return LocalPass([row for home in homes for row in merging.merged(home)])
+        homes = (all_payloads(passes, "groups", None, home) for home in range(destinations))
+        return LocalPass(row for home in homes for row in merging.merged(home))
 
     def holding(self, rows: Sequence[Outgoing]) -> LocalPass:
         return LocalPass(rows)
 
     def join_leftovers(self, passes: Sequence[LocalPass], joining: LeftoverJoin) -> list[Part]:
         numbers = {side.leftovers for join in joining.joins for side in join.sides}
-        found = (row for row in all_rows(passes) if row.kind == "rows" and row.stream in numbers)
-        return list(joining.parts((r.stream, r.payload) for r in found if r.payload is not None))
+        return list(joining.parts(all_payloads(passes, "rows", numbers)))
 
     def rows(self, passes: Sequence[LocalPass], number: int, target: Target) -> pa.RecordBatch:
-        packed = (r for r in all_rows(passes) if r.kind == "rows" and r.stream == number)
-        batches = (b for r in packed if r.payload is not None for b in unpack_tuples(r.payload))
-        return batch_of(batches, target.fields)
+        packed = all_payloads(passes, "rows", {number})
+        return batch_of((b for _, one in packed for b in unpack_tuples(one)), target.fields)
 
 
-def all_rows(passes: Iterable[LocalPass]) -> Iterator[Outgoing]:
-    """The rows of several passes, those of each once: a pass stands for every stream it has."""
+def all_payloads(
+    passes: Iterable[LocalPass],
+    kind: Kind,
+    streams: Collection[int] | None = None,
+    destination: int | None = None,
+) -> Iterator[tuple[int, bytes]]:
+    """The payloads of several passes, those of each once: a pass stands for every stream it has."""
     for one in {id(one): one for one in passes}.values():
-        yield from one.outgoing
+        yield from one.payloads(kind, streams, destination)
 
 
 def run_locally(

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
 
-from terascope.execute.grouping.pending_groups import MERGED_ROWS, PendingGroups
+from terascope.execute import spill
+from terascope.execute.grouping import pending_groups
+from terascope.execute.grouping.pending_groups import MERGED_ROWS, Lot, PendingGroups
 from terascope.execute.spill import TAKEN_ROWS
 from terascope.functions.aggregates.folding import MAX_INT
-from terascope.functions.slots import COUNT, SUM_INT
-from terascope.kernels.columns.arrays import Rows
+from terascope.functions.slots import COUNT, SUM_INT, state_slot
+from terascope.kernels.columns.arrays import Ints, Rows
+from terascope.kernels.merge import states
+from terascope.kernels.merge.groups import Block
+from terascope.kernels.merge.states import ColumnStates, RowStates
 from terascope.kernels.tables.slots import Shape
-from terascope.types import INT_MAX
+from terascope.sketches.base import StateColumn
+from terascope.sketches.values import list_kind, numbers_of
+from terascope.types import INT_MAX, Type
 from tests.settings import SOAK
 
 SHAPE = Shape(2, (COUNT, SUM_INT, MAX_INT))
@@ -162,3 +170,80 @@ def test_a_full_disk_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -
     waiting.add(1, lot(np.random.default_rng(1), 10, 10))
     with pytest.raises(OutputError, match="cannot be kept in '/nowhere/at/all'"):
         waiting.spill()
+
+
+# ---- groups with states --------------------------------------------------------------------------
+
+KIND = list_kind(Type.INT)
+WITH_STATES = Shape(2, (COUNT, state_slot(KIND)))
+Values = dict[int, dict[int, Counter[int]]]
+"""By epoch and key: the values in the state of a group."""
+
+
+def rows_with_states(
+    rng: np.random.Generator, keys: int, column: StateColumn, epochs: Ints, known: Values
+) -> Rows:
+    """Different groups of each epoch with a state in a column; some have none."""
+    count = len(epochs)
+    rows = np.zeros((count, WITH_STATES.stride), np.int64)
+    rows[:, 1] = (rng.permutation(max(keys, count))[:count] + 1) << 32 | 1
+    rows[:, 2] = 1
+    has = rng.random(count) < 0.9
+    rows[:, 0] = np.where(has, 0b101, 0b001)
+    rows[has, 3] = np.arange(np.count_nonzero(has))
+    values = rng.integers(0, 50, np.count_nonzero(has))
+    column.iterate(rows[has, 3], [values])
+    for epoch, key in zip(epochs[~has].tolist(), rows[~has, 1].tolist(), strict=True):
+        known[epoch].setdefault(key, Counter())
+    for epoch, key, value in zip(
+        epochs[has].tolist(), rows[has, 1].tolist(), values.tolist(), strict=True
+    ):
+        known[epoch].setdefault(key, Counter())[value] += 1
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_states_leave_in_lots(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every group leaves once with all its values, wherever its partials were: pending, in the
+    columns of a table, or on disk.
+    """
+    for module in (pending_groups, spill, states):
+        monkeypatch.setattr(module, "LOT_BYTES", 4000)
+    rng = np.random.default_rng(seed)
+    waiting, known = PendingGroups(WITH_STATES, once=False), defaultdict[int, Any](dict)
+    assert waiting.states is not None
+    for step in range(12):
+        column, count = KIND.low(), int(rng.choice([1, 40, 700]))
+        epochs = np.sort(rng.integers(step // 4, step // 4 + rng.choice([1, 3]), count))
+        rows = rows_with_states(rng, 900, column, epochs, known)
+        seen = np.flatnonzero(rows[:, 0] & 0b100)
+        live = RowStates(WITH_STATES, (ColumnStates(KIND, column, len(seen)),))
+        table = Lot(Block.of_each(epochs, rows), live)
+        match int(rng.integers(0, 3)):
+            case 0:
+                waiting.add(epochs, live.moved(rows, waiting.states))
+            case 1:
+                waiting.spill(table)
+            case 2:
+                check_states(waiting, step // 4, table, known)
+    check_states(waiting, None, None, known)
+    assert not known
+    assert waiting.is_empty
+    assert waiting.memory_bytes == 0
+
+
+def check_states(
+    waiting: PendingGroups, before: int | None, table: Lot | None, known: Values
+) -> None:
+    """Release the epochs before one: `known` loses them."""
+    found: Values = defaultdict(dict)
+    for one in waiting.release_states(before, table):
+        assert one.whole
+        assert one.block.states is not None
+        packed = one.block.states.column(one.block.rows, 1).to_pylist()
+        epochs = one.block.values(one.block.epochs).tolist()
+        for epoch, key, state in zip(epochs, one.block.rows[:, 1].tolist(), packed, strict=True):
+            assert key not in found[epoch], "a group stands twice"
+            found[epoch][key] = Counter() if state is None else Counter(numbers_of(state))
+    due = [epoch for epoch in known if before is None or epoch < before]
+    assert found == {epoch: known.pop(epoch) for epoch in due}

@@ -300,20 +300,33 @@ class MergeTable:
                 return at
 
     def _combine(self, part: int) -> int:
-        """Combine a part; return its number of groups."""
+        """Combine a part; return its number of groups. Those of all parts are combined where rows
+        have states: parts fill evenly, and many states are merged faster at once.
+        """
+        if self._states is not None:
+            self._combine_states(self._states)
+        else:
+            self.fills[part] = self._combined(part)
+        return int(self.fills[part])
+
+    def _combined(self, part: int, *links: Ints) -> int:
+        """Combine the rows of a part; return their number."""
         start = part * self.capacity
         end = start + int(self.fills[part])
         combine = self._kernel.over(end - start)
-        rows = self.rows, self.rows.view(np.float64), start, end, self._places
-        if self._states is not None:
-            chains = Chains(self.rows[start:end], self._states, self.wide)
-            kept = combine(*rows, chains.links)
-            chains.resolve(self.rows[start:kept])
-        else:
-            kept = combine(*rows)
-        groups = int(kept - start)
-        self.fills[part] = groups
-        return groups
+        floats = self.rows.view(np.float64)
+        return int(combine(self.rows, floats, start, end, self._places, *links)) - start
+
+    def _combine_states(self, states: StoredStates) -> None:
+        chains = Chains(self.rows, states, self.wide)
+        for part in range(len(self.fills)):
+            self.fills[part] = self._combined(part, chains.links)
+        starts = np.arange(len(self.fills)) * self.capacity
+        before = np.cumsum(self.fills) - self.fills
+        kept = np.arange(len(self)) + np.repeat(starts - before, self.fills)
+        rows = self.rows[kept]
+        chains.resolve(rows)
+        self.rows[kept] = rows
 
     def grow(self) -> None:
         rows, fills, capacity, room = self.rows, self.fills, self.capacity, self._next_rows()
@@ -339,5 +352,8 @@ class MergeTable:
 
     def combine(self) -> None:
         """Every group once."""
+        if self._states is not None:
+            self._combine_states(self._states)
+            return
         for part in range(len(self.fills)):
             self._combine(part)
