@@ -15,10 +15,11 @@ import numpy as np
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.execute.grouping.selections import Selection
+from terascope.functions.overflow import telling_states
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.states import RowStates, seen_rows, telling_states
+from terascope.kernels.merge.states import RowStates, seen_rows
 from terascope.physical.low_plan import Slot
 from terascope.sharing.statistics import SampledStatistics
 from terascope.sketches.base import (
