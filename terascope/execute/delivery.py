@@ -21,6 +21,7 @@ from terascope.execute.rows.collect import Ranking, Regrouping
 from terascope.execute.rows.steps import Early, early, run_steps
 from terascope.execute.rows.task_joins import JoinRows, TaskJoins
 from terascope.files import make_folder
+from terascope.functions.overflow import overflow_of
 from terascope.kernels.columns.arrays import Ints
 from terascope.kernels.columns.dictionary import Dictionary
 from terascope.kernels.merge.finish import columns as finished_columns
@@ -70,7 +71,8 @@ class Delivery:
         if target.high:
             yield from self._wait(stream, columns)
         for direct in target.direct:
-            with self._meter.timing(f"pipeline {direct.query}", taken=columns.num_rows):
+            timed = self._meter.timing(f"pipeline {direct.query}", taken=columns.num_rows)
+            with overflow_of(direct.query), timed:
                 if direct.places is None:
                     self._collect(direct, run_steps(direct.program.steps, columns))
                 else:
@@ -103,7 +105,8 @@ class Delivery:
             yield from self._joined(self._joins.take(stream, given, dictionaries))
         for direct in target.direct:
             block = self._since_start(direct, given)
-            with self._meter.timing(f"pipeline {direct.query}", taken=len(block.rows)):
+            timed = self._meter.timing(f"pipeline {direct.query}", taken=len(block.rows))
+            with overflow_of(direct.query), timed:
                 self._pipe(direct, block, fields, dictionaries)
         if target.high:
             yield from self._wait(stream, finished_columns([given], fields, dictionaries))
@@ -200,8 +203,9 @@ class Delivery:
         for stream in list(self._pending):
             yield from self._hand_up(stream)
         for direct, collected in self._collected.values():
-            for batch in collected.results():
-                self._writer(direct).write(run_steps(direct.program.after, batch))
+            with overflow_of(direct.query):
+                for batch in collected.results():
+                    self._writer(direct).write(run_steps(direct.program.after, batch))
         for query, writer in self._writers.items():
             path, rows = writer.close()
             part = Part(query, path, rows, writer.extents)

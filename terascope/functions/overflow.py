@@ -75,3 +75,14 @@ def states_of(name: str, users: Mapping[str, str] | None = None) -> Iterator[Non
     except StateMistake as mistake:
         query = mistake.query or name
         raise StateMistake(mistake.what, (users or {}).get(query, query)) from mistake
+
+
+@contextmanager
+def telling_states() -> Iterator[None]:
+    """What goes wrong inside is a mistake of a state: bytes that are none, or a user's function."""
+    try:
+        yield
+    except (StateMistake, Overflow):
+        raise
+    except (ValueError, ValueMistake) as mistake:
+        raise StateMistake(str(mistake)) from mistake

@@ -7,8 +7,6 @@ splits. Nobody names these three in a query: a split plan has them, and its text
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pyarrow as pa
 
@@ -131,7 +129,6 @@ def distinct_parts(
     return Decomposition((part,), Apply(distinct_value(function, result, parameters), (FIRST,)))
 
 
-@lru_cache(maxsize=256)
 def distinct_value(
     function: AggregateFunction, result: Type, parameters: tuple[Value, ...]
 ) -> Scalar:
@@ -156,7 +153,6 @@ def distinct_value(
     )
 
 
-@lru_cache(maxsize=256)
 def state_value(
     function: AggregateFunction, result: Type, parameters: tuple[Value, ...]
 ) -> Scalar | None:

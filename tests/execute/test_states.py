@@ -13,6 +13,7 @@ import pytest
 
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.functions.base import ValueMistake
 from terascope.functions.registry import Functions
 from terascope.functions.user import aggregate
 from terascope.kernels.merge import window_states
@@ -262,3 +263,26 @@ def test_states_are_merged_in_lots(kind: StateKind, monkeypatch: pytest.MonkeyPa
 
 def test_the_maker_of_a_kind_travels(kind: StateKind) -> None:
     assert isinstance(kind.low, partial | type)
+
+
+class NoValue(Nulls):
+    """An aggregate whose value cannot be computed."""
+
+    def finish(self, state: int) -> int:
+        raise RuntimeError("no value")
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_value_that_fails_names_its_query(ordered: bool, tmp_path: Path) -> None:
+    """The states of both queries are made; the value of one of them is not."""
+    failing = aggregate(name="fails", takes=("NUMBER", "ANY"), returns="INT", ordered=ordered)
+    write_tuples(tmp_path / "x.csv", 50, 1)
+    interfaces = {"x": Interface("x", "csv", str(tmp_path / "x.csv"))}
+    functions = Functions.builtin().extended([failing(NoValue)])
+    text = f"""{SET[: SET.index("QUERY")]}
+    QUERY fine: SELECT tb, COUNT(*) AS n FROM x.S GROUP BY t/10 AS tb;
+    QUERY broken: SELECT tb, fails(v, s) AS x FROM x.S GROUP BY t/10 AS tb;"""
+    bindings = Bindings(interfaces=interfaces, functions=functions)
+    plan = compile_set(Source(text, "fails.gsql"), bindings).optimized
+    with pytest.raises(ValueMistake, match="query broken: function fails: RuntimeError: no value"):
+        local_answers(plan, interfaces, 2, 2000, config_with(), tmp_path / "parts")

@@ -16,16 +16,11 @@ import pyarrow as pa
 
 from terascope.execute.grouping.pending_tuples import TupleVectors
 from terascope.execute.grouping.selections import Selection
+from terascope.functions.overflow import telling_states
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.states import (
-    ColumnStates,
-    RowStates,
-    StoredStates,
-    seen_rows,
-    telling_states,
-)
+from terascope.kernels.merge.states import ColumnStates, RowStates, StoredStates, seen_rows
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
 from terascope.sharing.statistics import SampledStatistics

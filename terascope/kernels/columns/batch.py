@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
-from terascope.functions.overflow import Overflow
+from terascope.functions.overflow import Overflow, telling_states
 from terascope.kernels.codegen.lookups import member_vector, slice_values
 from terascope.kernels.codegen.program import Computation, Program, arrays_of, numpy_function
 from terascope.kernels.codegen.statements import Input, InputKind, is_coded, is_number
@@ -294,9 +294,10 @@ class FinishedRows:
         """A function of packed states."""
         function, type = expr.function, arrow_type(expr.type)
         arguments = [decoded(self.column(arg)) for arg in expr.args]
-        made = None if function.columns is None else function.columns(*arguments)
-        if made is None:
-            made = pa.array(list(map(function, *(one.to_pylist() for one in arguments))), type)
+        with telling_states():
+            made = None if function.columns is None else function.columns(*arguments)
+            if made is None:
+                made = pa.array(list(map(function, *(one.to_pylist() for one in arguments))), type)
         return made.cast(type)
 
     def passing(self, predicate: Expr) -> Flags:

@@ -11,15 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from terascope.functions.base import StateMistake, ValueMistake
-from terascope.functions.overflow import Overflow
+from terascope.functions.overflow import telling_states
 from terascope.kernels.columns.arrays import Flags, Ints, Rows
 from terascope.kernels.tables.slots import Shape
 from terascope.machine_code import column, compiled_for, output
@@ -347,17 +345,6 @@ def follow(heads: Ints, links: Ints, groups: Ints, members: Ints) -> int:
             count += 1
             at = links[at]
     return count
-
-
-@contextmanager
-def telling_states() -> Iterator[None]:
-    """What goes wrong inside is a mistake of a state: bytes that are none, or a user's function."""
-    try:
-        yield
-    except (StateMistake, Overflow):
-        raise
-    except (ValueError, ValueMistake) as mistake:
-        raise StateMistake(str(mistake)) from mistake
 
 
 def merge_members(source: States, target: StateStore, numbers: Ints, groups: Ints) -> Ints:
