@@ -25,7 +25,7 @@ from terascope.functions.base import (
     State,
     Value,
 )
-from terascope.functions.partial_states import PartialState
+from terascope.functions.partial_states import PartialState, label_of
 from terascope.sketches.base import StateKind, packed_states
 from terascope.types import Type
 
@@ -110,7 +110,7 @@ class StatesOfEpochs(OverEpochs):
         result: Type,
         kind: StateKind,
     ) -> None:
-        super().__init__(function, parameters, result, kind.name)
+        super().__init__(function, parameters, result, label_of(kind))
         self._kind = kind
 
     def reduce(self, state: State, *args: Value) -> State:
@@ -141,7 +141,7 @@ class SketchesOfEpochs(OverEpochs):
         result: Type,
         kind: StateKind,
     ) -> None:
-        super().__init__(function, parameters, result, kind.name)
+        super().__init__(function, parameters, result, label_of(kind))
         self._kind = kind
 
     def zero(self, *parameters: Value) -> State:
