@@ -15,7 +15,7 @@ from rich.console import RenderableType
 
 from bench.experiment import Column, Figures, Outcome, Prepared, Settings, Tell
 from bench.trees.asked import WRONG, NothingWrong, new_table
-from terascope.functions.bound_trials import Call, calls_of, excess
+from terascope.functions.bound_trials import BoundedCall, calls_of, excess
 from terascope.functions.registry import Functions
 
 BROKEN, WORST = "broken: ", "worst: "
@@ -35,7 +35,7 @@ class Bounded:
         return self
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[BoundedCall]:
         found = Functions.builtin().aggregate(self.name)
         assert found is not None
         return calls_of([found])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from terascope.diagnostic import StreamError as StreamError
     from terascope.functions.base import FunctionMistake as FunctionMistake
     from terascope.functions.base import ValueMistake as ValueMistake
-    from terascope.functions.bounds import Bound as Bound
+    from terascope.functions.bounds import ErrorBound as ErrorBound
     from terascope.functions.scratchpads import Kernels as Kernels
     from terascope.functions.udaf import udaf as udaf
     from terascope.functions.user import aggregate as aggregate
@@ -53,7 +53,7 @@ _NAMES = {
         "StreamError",
     ),
     "terascope.functions.base": ("FunctionMistake", "ValueMistake"),
-    "terascope.functions.bounds": ("Bound",),
+    "terascope.functions.bounds": ("ErrorBound",),
     "terascope.functions.scratchpads": ("Kernels",),
     "terascope.functions.udaf": ("udaf",),
     "terascope.functions.user": ("aggregate", "scalar"),

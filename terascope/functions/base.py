@@ -23,7 +23,7 @@ from terascope.types import Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from terascope.functions.bounds import Bound, Errors
+    from terascope.functions.bounds import ErrorBound, Errors
     from terascope.functions.slots import SlotKind
     from terascope.functions.spark_form import SparkCall, SparkForm, SparkScalar
     from terascope.sketches.base import StateKind
@@ -302,7 +302,7 @@ class AggregateFunction(ABC):
         """
         return None
 
-    def bound(self, *parameters: Value) -> Bound | None:
+    def bound(self, *parameters: Value) -> ErrorBound | None:
         """The largest error of a call with such state parameters, or with the example ones; None:
         its value is exact.
         """

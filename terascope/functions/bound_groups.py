@@ -1,6 +1,6 @@
 """Random groups for trials of error bounds: values of many distributions, in many orders.
 
-In: a generator of random numbers. Out: `Group`, the arguments of up to 20,000 tuples as Arrow
+In: a generator of random numbers. Out: `TrialGroup`, the arguments of up to 20,000 tuples as Arrow
 columns. Some orders are hard for the summaries of Greenwald and Khanna.
 """
 
@@ -131,14 +131,14 @@ def argument_types(aggregate: AggregateFunction) -> list[tuple[Type, ...]]:
 
 
 @dataclass(frozen=True)
-class Group:
+class TrialGroup:
     """The arguments of all tuples of a group, as Arrow columns."""
 
     types: tuple[Type, ...]
     columns: tuple[pa.Array, ...]
 
     @staticmethod
-    def of(types: Sequence[tuple[Type, ...]], random: Random) -> Group:
+    def of(types: Sequence[tuple[Type, ...]], random: Random) -> TrialGroup:
         """A random group. Every second one is so large that few states are exact."""
         chosen = types[int(random.integers(len(types)))]
         least = MOST_TUPLES / 10 if random.random() < 0.5 else 1
@@ -148,7 +148,7 @@ class Group:
         values = order(np.sort(distribution(count, random)), random)
         most = int(random.choice([1, WEIGHTS]))
         others = [pa.array(random.integers(1, most + 1, count)) for _ in chosen[1:]]
-        return Group(chosen, (column_of(values, chosen[0], random), *others))
+        return TrialGroup(chosen, (column_of(values, chosen[0], random), *others))
 
     def __len__(self) -> int:
         return len(self.columns[0])

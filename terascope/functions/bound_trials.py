@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from terascope.functions.base import AggregateFunction, Value
-from terascope.functions.bound_groups import Group, Numbers, Random, argument_types
-from terascope.functions.bounds import Bound
+from terascope.functions.bound_groups import Numbers, Random, TrialGroup, argument_types
+from terascope.functions.bounds import ErrorBound
 from terascope.functions.halves import finished, kind_of
 from terascope.sketches.base import StateKind, packed_states
 
@@ -29,7 +29,7 @@ MOST_CHILDREN: Final = 4
 
 
 @dataclass(frozen=True)
-class Call:
+class BoundedCall:
     """An aggregate with all constants of a call."""
 
     aggregate: AggregateFunction
@@ -40,7 +40,7 @@ class Call:
         return self.parameters[: self.aggregate.state_parameters]
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> ErrorBound:
         found = self.aggregate.bound(*self.state_parameters)
         assert found is not None
         return found
@@ -55,7 +55,7 @@ class Call:
         return f"{self.aggregate.name}{constants} {self.strategy}".strip()
 
 
-def calls_of(aggregates: Iterable[AggregateFunction]) -> list[Call]:
+def calls_of(aggregates: Iterable[AggregateFunction]) -> list[BoundedCall]:
     """The calls of all aggregates with a declared bound, once for each strategy."""
     found = []
     for aggregate in sorted(set(aggregates), key=lambda one: one.name):
@@ -64,9 +64,9 @@ def calls_of(aggregates: Iterable[AggregateFunction]) -> list[Call]:
         for given in (aggregate.example_parameters, *aggregate.further_parameters):
             cut = aggregate.state_parameters
             found += [
-                Call(aggregate, (*given[: cut - 1], strategy, *given[cut:]))
+                BoundedCall(aggregate, (*given[: cut - 1], strategy, *given[cut:]))
                 for strategy in strategies_of(aggregate, given[:cut])
-            ] or [Call(aggregate, given)]
+            ] or [BoundedCall(aggregate, given)]
     return found
 
 
@@ -80,10 +80,10 @@ def strategies_of(aggregate: AggregateFunction, parameters: tuple[Value, ...]) -
     return known if usual.strategy in ("", *known) else [*known, ""]
 
 
-def excess(call: Call, seed: int) -> float:
+def excess(call: BoundedCall, seed: int) -> float:
     """How many times the allowed error an answer is; above 1 it breaks the bound."""
     random = np.random.default_rng(seed)
-    group = Group.of(argument_types(call.aggregate), random)
+    group = TrialGroup.of(argument_types(call.aggregate), random)
     errors = call.aggregate.errors(group.columns, answer(call, group, random), *call.parameters)
     return call.bound.excess(errors, pc.count_distinct(group.columns[0]).as_py())
 
@@ -105,7 +105,7 @@ def allowed_failures(share: float, trials: int) -> int:
 # ---- states --------------------------------------------------------------------------------------
 
 
-def answer(call: Call, group: Group, random: Random) -> Value:
+def answer(call: BoundedCall, group: TrialGroup, random: Random) -> Value:
     """The value of a group whose states were merged over a random tree."""
     kind = kind_of(call.aggregate, group.types, call.state_parameters)
     assert kind is not None, f"{call.aggregate.name} has no states"
@@ -115,7 +115,7 @@ def answer(call: Call, group: Group, random: Random) -> Value:
 
 
 def merged_tree(
-    kind: StateKind, group: Group, rows: Numbers, depth: int, random: Random
+    kind: StateKind, group: TrialGroup, rows: Numbers, depth: int, random: Random
 ) -> list[bytes]:
     """The packed state of some tuples after a tree of merges; at depth 0 those that the low level
     sends.
@@ -143,7 +143,7 @@ def parts_of(rows: Numbers, random: Random) -> Iterator[Numbers]:
         yield from (rows[owner == part] for part in range(count))
 
 
-def low_states(kind: StateKind, group: Group, rows: Numbers, random: Random) -> list[bytes]:
+def low_states(kind: StateKind, group: TrialGroup, rows: Numbers, random: Random) -> list[bytes]:
     """The packed states of some tuples next to the source; those that were full come first."""
     low, states = kind.low(), list[bytes]()
     batch = int(random.integers(1 if len(rows) < 200 else 50, 5000))

@@ -1,7 +1,7 @@
 """Declared error bounds of approximate aggregates, as data.
 
-In: nothing. Out: `Bound`, which an aggregate declares for its parameters: the largest error of an
-answer, and in which share of cases it holds. The sentence for people is derived from it, and the
+In: nothing. Out: `ErrorBound`, which an aggregate declares for its parameters: the largest error of
+an answer, and in which share of cases it holds. The sentence for people is derived from it, and the
 laws check it (terascope.functions.bound_trials).
 """
 
@@ -21,7 +21,7 @@ ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Bound:
+class ErrorBound:
     """The largest error of an approximate answer."""
 
     most: float

@@ -98,10 +98,8 @@ class OpenEpoch:
     packed: tuple[bytes, ...]
 
 
-class StatesOfEpochs(OverEpochs):
-    """The sub-aggregates are packed states that can be opened. Those of an epoch are merged as
-    such, because their tuples may interleave.
-    """
+class OverPackedEpochs(OverEpochs):
+    """A running aggregate whose sub-aggregates are packed states."""
 
     def __init__(
         self,
@@ -112,6 +110,12 @@ class StatesOfEpochs(OverEpochs):
     ) -> None:
         super().__init__(function, parameters, result, label_of(kind))
         self._kind = kind
+
+
+class StatesOfEpochs(OverPackedEpochs):
+    """The sub-aggregates are packed states that can be opened. Those of an epoch are merged as
+    such, because their tuples may interleave.
+    """
 
     def reduce(self, state: State, *args: Value) -> State:
         before = state if isinstance(state, OpenEpoch) else OpenEpoch(state, ())
@@ -131,18 +135,8 @@ class StatesOfEpochs(OverEpochs):
         return self.function.merge(state.before, epoch)
 
 
-class SketchesOfEpochs(OverEpochs):
+class SketchesOfEpochs(OverPackedEpochs):
     """The sub-aggregates are packed states, and so is the state."""
-
-    def __init__(
-        self,
-        function: AggregateFunction,
-        parameters: tuple[Value, ...],
-        result: Type,
-        kind: StateKind,
-    ) -> None:
-        super().__init__(function, parameters, result, label_of(kind))
-        self._kind = kind
 
     def zero(self, *parameters: Value) -> State:
         return None

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.functions.base import AggregateFunction, State, TypeMistake, Value, ValueMistake
-from terascope.functions.bound_trials import Call, allowed_failures, calls_of, excess
+from terascope.functions.bound_trials import BoundedCall, allowed_failures, calls_of, excess
 from terascope.functions.halves import finished, kind_of
 from terascope.functions.object_states import column_types
 from terascope.functions.values import SOME_VALUE
@@ -64,7 +64,7 @@ def law_outcomes(aggregate: AggregateFunction, seed: int = 1) -> list[LawOutcome
     return [*found, *(bound_outcome(call, seed) for call in calls_of([aggregate]))]
 
 
-def bound_outcome(call: Call, seed: int, trials: int = TRIALS) -> LawOutcome:
+def bound_outcome(call: BoundedCall, seed: int, trials: int = TRIALS) -> LawOutcome:
     """Try a declared bound on random groups that are merged over random trees."""
     name, bound = call.aggregate.name, call.bound
     if not call.aggregate.mergeable:

@@ -37,7 +37,7 @@ from terascope.functions.base import (
     Value,
     ValueMistake,
 )
-from terascope.functions.bounds import Bound, Errors, differences, impossible, no_errors
+from terascope.functions.bounds import ErrorBound, Errors, differences, impossible, no_errors
 from terascope.functions.object_states import ObjectStates, Words, in_order, kind_name, user_code
 from terascope.functions.packed_states import (
     RAW,
@@ -78,7 +78,7 @@ def udaf(
     state_parameters: int = 0,
     finish_parameters: int = 0,
     sampling: Sampling = "none",
-    error_bound: Bound | None = None,
+    error_bound: ErrorBound | None = None,
     example_parameters: Sequence[Value] = (),
     doc: str = "",
 ) -> Callable[[type], AggregateFunction]:
@@ -140,7 +140,7 @@ def udaf(
 
 
 def value_errors(
-    bound: Bound,
+    bound: ErrorBound,
     exact: Callable[..., Value],
     columns: Sequence[pa.Array],
     found: Value,

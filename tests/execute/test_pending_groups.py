@@ -17,7 +17,7 @@ from terascope.functions.slots import COUNT, SUM_INT, state_slot
 from terascope.kernels.columns.arrays import Ints, Rows
 from terascope.kernels.merge import states
 from terascope.kernels.merge.groups import Block
-from terascope.kernels.merge.states import ColumnStates, RowStates
+from terascope.kernels.merge.states import RowStates, UnpackedStates
 from terascope.kernels.tables.slots import Shape
 from terascope.sketches.base import StateColumn
 from terascope.sketches.values import list_kind, numbers_of
@@ -217,7 +217,7 @@ def test_states_leave_in_lots(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
         epochs = np.sort(rng.integers(step // 4, step // 4 + rng.choice([1, 3]), count))
         rows = rows_with_states(rng, 900, column, epochs, known)
         seen = np.flatnonzero(rows[:, 0] & 0b100)
-        live = RowStates(WITH_STATES, (ColumnStates(KIND, column, len(seen)),))
+        live = RowStates(WITH_STATES, (UnpackedStates(KIND, column, len(seen)),))
         table = Lot(Block.of_each(epochs, rows), live)
         match int(rng.integers(0, 3)):
             case 0:

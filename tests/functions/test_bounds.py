@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from terascope.functions.base import AggregateFunction, FunctionMistake
-from terascope.functions.bound_groups import ORDERS, Group, argument_types
-from terascope.functions.bound_trials import Call, allowed_failures, calls_of, excess
-from terascope.functions.bounds import Bound
+from terascope.functions.bound_groups import ORDERS, TrialGroup, argument_types
+from terascope.functions.bound_trials import BoundedCall, allowed_failures, calls_of, excess
+from terascope.functions.bounds import ErrorBound
 from terascope.functions.laws import BOUND, bound_outcome, law_outcomes
 from terascope.functions.registry import Functions
 from terascope.functions.udaf import udaf
@@ -26,12 +26,12 @@ SEEDS = 1000 if SOAK else 12
 FIRST = 0 if SOAK else 5000
 
 
-def call_of(text: str) -> Call:
+def call_of(text: str) -> BoundedCall:
     return next(call for call in CALLS if str(call) == text)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_a_declared_bound_holds_after_merges(call: Call) -> None:
+def test_a_declared_bound_holds_after_merges(call: BoundedCall) -> None:
     """In soaks, of 1,000 groups: always, or for 99 of 100 where the bound says so."""
     found = {seed: excess(call, seed) for seed in range(FIRST, FIRST + SEEDS)}
     broken = {seed: size for seed, size in found.items() if size > 1}
@@ -86,7 +86,7 @@ def test_bounds_as_sentences() -> None:
 
 
 def test_excess() -> None:
-    bound = Bound(0.1, "x", values=0.75, exact_to=2)
+    bound = ErrorBound(0.1, "x", values=0.75, exact_to=2)
     errors = np.array([0.0, 0.05, 0.05, 0.4])
     assert bound.excess(errors, 3) == pytest.approx(0.5)
     assert replace(bound, values=1.0).excess(errors, 3) == pytest.approx(4.0)
@@ -110,8 +110,8 @@ def test_orders_keep_all_values(order: Any) -> None:
 
 def test_groups_are_of_all_sizes_and_the_same_for_a_seed() -> None:
     types = argument_types(AGGREGATES["entropy"])
-    groups = [Group.of(types, np.random.default_rng(seed)) for seed in range(60)]
-    again = [Group.of(types, np.random.default_rng(seed)) for seed in range(60)]
+    groups = [TrialGroup.of(types, np.random.default_rng(seed)) for seed in range(60)]
+    again = [TrialGroup.of(types, np.random.default_rng(seed)) for seed in range(60)]
     assert [g.columns for g in groups] == [g.columns for g in again]
     assert min(map(len, groups)) < 20
     assert max(map(len, groups)) > 10_000
@@ -122,9 +122,9 @@ def test_groups_are_of_all_sizes_and_the_same_for_a_seed() -> None:
 
 FILE = '''
 import pyarrow.compute as pc
-from terascope import Bound, udaf
+from terascope import ErrorBound, udaf
 
-@udaf(takes=("INT",), returns="FLOAT", error_bound=Bound(MOST, "the mean"))
+@udaf(takes=("INT",), returns="FLOAT", error_bound=ErrorBound(MOST, "the mean"))
 class rough_mean:
     """The mean, of sums that are rounded down to tens."""
     def initialize(self):
@@ -162,7 +162,7 @@ def test_a_users_bound_is_a_law(tmp_path: Path) -> None:
 def test_a_users_bound_needs_the_exact_value() -> None:
     with pytest.raises(FunctionMistake, match="give it a method exact"):
 
-        @udaf(takes=("INT",), returns="INT", error_bound=Bound(0.1))
+        @udaf(takes=("INT",), returns="INT", error_bound=ErrorBound(0.1))
         class none:
             def initialize(self) -> int:
                 return 0

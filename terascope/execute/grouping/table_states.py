@@ -20,7 +20,7 @@ from terascope.functions.overflow import telling_states
 from terascope.hashing import mix
 from terascope.kernels.columns.arrays import Codes, Ints, Masks, Rows, Vector
 from terascope.kernels.columns.task_dictionaries import TaskDictionaries
-from terascope.kernels.merge.states import ColumnStates, RowStates, StoredStates, seen_rows
+from terascope.kernels.merge.states import RowStates, StoredStates, UnpackedStates, seen_rows
 from terascope.kernels.tables.slots import Shape
 from terascope.physical.low_plan import Slot
 from terascope.sharing.statistics import SampledStatistics
@@ -150,11 +150,11 @@ class TableStates:
         for own in self._slots.values():
             own.numbers, own.masks, own.arguments = None, None, ()
 
-    def in_columns(self, shape: Shape) -> RowStates[ColumnStates]:
+    def in_columns(self, shape: Shape) -> RowStates[UnpackedStates]:
         """The states of rows that have left the table, which are packed when they are taken."""
         slots = self._slots.values()
         return RowStates(
-            shape, tuple(ColumnStates(own.kind, own.column, own.next) for own in slots)
+            shape, tuple(UnpackedStates(own.kind, own.column, own.next) for own in slots)
         )
 
     def leave(self, rows: Rows, pending: StoredStates) -> Rows:

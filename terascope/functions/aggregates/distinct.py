@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from terascope.functions.aggregates.counting import CountDups, Sets, include, members, unite
 from terascope.functions.aggregates.folding import Collecting, PlainAggregate, Runs, items
 from terascope.functions.base import State, Value, ValueMistake
-from terascope.functions.bounds import Bound, Errors, differences, impossible, no_errors
+from terascope.functions.bounds import ErrorBound, Errors, differences, impossible, no_errors
 from terascope.functions.values import distinct_key
 from terascope.functions.vector_dictionary import vector_of
 from terascope.sketches.base import StateKind, packed_states
@@ -38,7 +38,7 @@ STRATEGIES: Final = {
 }
 DEFAULT_STRATEGY: Final = "hll"
 DIFFERENT: Final = "the number of different values"
-NEAR: Final = Bound(0.05, DIFFERENT, cases=0.99, exact_to=64)
+NEAR: Final = ErrorBound(0.05, DIFFERENT, cases=0.99, exact_to=64)
 
 Different: TypeAlias = tuple[str, Sets]
 """The strategy, and the different values."""
@@ -80,7 +80,7 @@ class ApproxCountDistinct(PlainAggregate):
         sizes = distinct_columns(packed)
         return None if sizes is None else pa.array(sizes[1])
 
-    def bound(self, *parameters: Value) -> Bound:
+    def bound(self, *parameters: Value) -> ErrorBound:
         return replace(NEAR, most=0.3) if checked_strategy(self.name, *parameters) == "fm" else NEAR
 
     def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
@@ -110,7 +110,7 @@ class ApproxCountDups(CountDups):
         sizes = distinct_columns(packed)
         return None if sizes is None else pa.array(np.maximum(0, sizes[0] - sizes[1]))
 
-    def bound(self, *parameters: Value) -> Bound:
+    def bound(self, *parameters: Value) -> ErrorBound:
         return NEAR
 
     def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
@@ -153,7 +153,7 @@ class DistinctState(Collecting):
     def finish_states(self, packed: pa.Array, *parameters: Value) -> pa.Array | None:
         return filled_states(packed)
 
-    def bound(self, *parameters: Value) -> Bound:
+    def bound(self, *parameters: Value) -> ErrorBound:
         return NEAR
 
     def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
@@ -179,8 +179,8 @@ class Entropy(Collecting):
     def finish_state(self, packed: bytes | None, *parameters: Value) -> Value:
         return None if packed is None else entropy_of(packed)
 
-    def bound(self, *parameters: Value) -> Bound:
-        return Bound(0.35, unit="bits", cases=0.99, exact_to=MOST_PAIRS)
+    def bound(self, *parameters: Value) -> ErrorBound:
+        return ErrorBound(0.35, unit="bits", cases=0.99, exact_to=MOST_PAIRS)
 
     def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
         if found is None or not len(columns[0]):

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from terascope.functions.aggregates.folding import Collecting, Runs, items
 from terascope.functions.base import Value, ValueMistake
-from terascope.functions.bounds import Bound, Errors
+from terascope.functions.bounds import ErrorBound, Errors
 from terascope.functions.hitter_columns import listed_column
 from terascope.functions.hitter_errors import list_errors, state_errors
 from terascope.functions.hitter_lists import as_json, count_of, listed, read_state
@@ -184,7 +184,7 @@ class HittersState(Collecting):
             return None
         return packed
 
-    def bound(self, *parameters: Value) -> Bound:
+    def bound(self, *parameters: Value) -> ErrorBound:
         given = parameters[0] if parameters else ""
         found = bound_of(given or self.usual_strategy)
         # Where nobody names a strategy, the memory decides how many identifiers are exact.
@@ -194,14 +194,14 @@ class HittersState(Collecting):
         return state_errors(columns, found)
 
 
-def bound_of(strategy: str) -> Bound:
+def bound_of(strategy: str) -> ErrorBound:
     """The bound on the estimates of a strategy."""
     whole = "the weight of the group"
     if strategy == "frequent_items":
-        return Bound(2 / CAPACITY, whole, exact_to=CAPACITY, never_below=True)
+        return ErrorBound(2 / CAPACITY, whole, exact_to=CAPACITY, never_below=True)
     size, known = SketchSize(), exact_of(strategy)
     assert known is not None
-    return Bound(
+    return ErrorBound(
         math.e / size.width,
         whole,
         cases=0.99,

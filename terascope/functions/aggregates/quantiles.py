@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from terascope.functions.aggregates.folding import PlainAggregate, Runs, items, join
 from terascope.functions.base import Value, ValueMistake
-from terascope.functions.bounds import Bound, Errors, impossible, no_errors
+from terascope.functions.bounds import ErrorBound, Errors, impossible, no_errors
 from terascope.functions.signatures import Want
 from terascope.sketches.base import StateKind
 from terascope.sketches.greenwald_khanna import (
@@ -107,9 +107,11 @@ class ApproxQuantile(PlainAggregate):
         """The value of a call: the state itself, NULL when no value is in it."""
         return packed if packed is not None and quantiles_of(packed).count else None
 
-    def bound(self, *parameters: Value) -> Bound:
+    def bound(self, *parameters: Value) -> ErrorBound:
         eps, strategy = self._checked(parameters)
-        return Bound(eps, "the number of values, in ranks", cases=0.99 if strategy == "kll" else 1)
+        return ErrorBound(
+            eps, "the number of values, in ranks", cases=0.99 if strategy == "kll" else 1
+        )
 
     def errors(self, columns: Sequence[pa.Array], found: Value, *parameters: Value) -> Errors:
         """The distances in ranks of percentiles from the wanted ones, and of ranks from the true

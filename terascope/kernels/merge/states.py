@@ -58,7 +58,7 @@ class States(ABC):
 
 
 @dataclass(eq=False)
-class ColumnStates(States):
+class UnpackedStates(States):
     """The states in a column of a table."""
 
     kind: StateKind
