@@ -318,7 +318,7 @@ class AggregateFunction(ABC):
         """The state, as `merge` takes it, that a packed one is; `parameters`: those of zero(). A
         sketch is not opened: what it keeps are not the values.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"states of {self.name} are not opened")
 
     def spark(self, call: SparkCall) -> SparkForm | None:
         """The aggregate in Spark's own terms; None when it has no such form, or not of such a call.

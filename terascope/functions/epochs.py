@@ -10,11 +10,7 @@ query splits or not; that of a sketch is its packed bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from terascope.functions.base import (
     FIRST,
@@ -25,8 +21,8 @@ from terascope.functions.base import (
     State,
     Value,
 )
-from terascope.functions.partial_states import PartialState, label_of
-from terascope.sketches.base import StateKind, packed_states
+from terascope.functions.partial_states import PartialState, label_of, merged_bytes
+from terascope.sketches.base import StateKind
 from terascope.types import Type
 
 
@@ -156,13 +152,6 @@ class SketchesOfEpochs(OverPackedEpochs):
 
     def is_state(self, state: State) -> bool:
         return state is None or isinstance(state, bytes)
-
-
-def merged_bytes(kind: StateKind, states: Sequence[bytes]) -> bytes:
-    column: Any = kind.high()
-    column.merge(np.zeros(len(states), np.int64), packed_states(states))
-    (packed,) = column.pack(np.zeros(1, np.int64)).to_pylist()
-    return bytes(packed)
 
 
 def epoch_state_parts(

@@ -48,7 +48,7 @@ Ints: TypeAlias = NDArray[np.int64]
 ENTRY_BYTES: Final = 100
 """The most bytes of an entry of a list without its name."""
 FIRST_ENTRY_BYTES: Final = 48
-"""Of an entry with small numbers, as most are."""
+"""The bytes that an entry with small numbers takes, as most entries are."""
 
 
 def listed_column(

@@ -7,6 +7,8 @@ splits. Nobody names these three in a query: a split plan has them, and its text
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -94,12 +96,15 @@ class MergedState(Collecting):
 
     def finish(self, state: Runs, *parameters: Value) -> bytes | None:
         states = list(items(state))
-        if not states:
-            return None
-        merged = self._kind.high()
-        merged.merge(np.zeros(len(states), np.int64), packed_states(states))
-        (packed,) = merged.pack(np.zeros(1, np.int64)).to_pylist()
-        return bytes(packed)
+        return merged_bytes(self._kind, states) if states else None
+
+
+def merged_bytes(kind: StateKind, states: Sequence[bytes]) -> bytes:
+    """The packed state that packed states of one kind make together."""
+    column = kind.high()
+    column.merge(np.zeros(len(states), np.int64), packed_states(states))
+    (packed,) = column.pack(np.zeros(1, np.int64)).to_pylist()
+    return bytes(packed)
 
 
 def state_parts(

@@ -58,7 +58,8 @@ class StateColumn(ABC):
     """The states of one aggregate of many groups."""
 
     finishes: bool = False
-    """Of a column next to the source: its packed states are as those of the super-aggregate."""
+    """A column next to the source packs its states as the super-aggregate's column would, so that a
+    group that one task owns needs no merge."""
 
     @abstractmethod
     def iterate(self, numbers: Numbers, arguments: Sequence[Argument]) -> None:

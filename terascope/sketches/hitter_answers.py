@@ -181,7 +181,7 @@ class Hitters:
         return sorted(found, key=lambda hit: (-hit.rest, hit.first, hit.length))
 
     def _prefix_weights(self, version: int, threshold: int) -> list[dict[int, int]]:
-        """For each length, the weights of prefixes, which are given by their bits."""
+        """Return the weights of the prefixes of each length; a prefix is named by its bits."""
         lengths = LENGTHS[version]
         bits = lengths[0]
         if self.sketch is None:

@@ -364,7 +364,9 @@ class AverageOfPositives(Average):
         return POSITIVE_SUM if args[0] is Type.FLOAT else None
 
     def split(self, args: tuple[Type, ...], finer: bool) -> Decomposition | None:
-        """As the mean of the values that are not negative; FLOATs are kept as states."""
+        """The split is that of a mean over the values that are not negative; FLOATs are kept as
+        states.
+        """
         made = None if args[0] is Type.FLOAT else super().split(args, finer)
         if made is None:
             return None
