@@ -78,6 +78,9 @@ class Config(BaseSettings):
     """Interface -> KIND:LOCATION."""
     source_options: dict[str, dict[str, str]] = {}
     """Interface -> options of its connector, such as a CSV delimiter."""
+    partitioned_by: dict[str, str] = {}
+    """Interface -> the partitioning set of a source of which each file or folder is a partition,
+    such as 'srcIP & 0xFFFFFFF0, destIP'."""
     sets: dict[str, list[str]] = {}
     params: dict[str, str] = {}
     functions: list[Path] = []

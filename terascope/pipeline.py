@@ -23,6 +23,7 @@ from terascope.analysis.slopes import Orders
 from terascope.bind.catalog import Catalog
 from terascope.bind.script import bind_script
 from terascope.config import Config
+from terascope.connectors.base import interface_of
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import (
     Diagnostic,
@@ -70,6 +71,27 @@ class Bindings:
         if self.config.split_bytes is not None:
             return self.config.split_bytes
         return SPLIT_BYTES if live else fitting_split_bytes(self.interfaces.values())
+
+    @property
+    def sources(self) -> dict[str, Interface]:
+        """The sources by the names that queries call them by; of a partitioned source, one of its
+        partitions.
+        """
+        found: dict[str, Interface] = {}
+        for one in self.interfaces.values():
+            name = interface_of(one.name)
+            if name not in found or not found[name].is_there or not found[name].files:
+                found[name] = replace(one, name=name)
+        return found
+
+    @property
+    def partitions(self) -> dict[str, tuple[str, ...]]:
+        """The names of the partitions of each partitioned source."""
+        found: dict[str, list[str]] = {}
+        for one in self.interfaces.values():
+            if one.partition is not None:
+                found.setdefault(interface_of(one.name), []).append(one.name)
+        return {name: tuple(parts) for name, parts in found.items()}
 
     @property
     def output_mode(self) -> int:
@@ -193,7 +215,9 @@ def compile_set(source: Source, bindings: Bindings | None = None) -> Compiled:
     """
     bindings = bindings or Bindings()
     script, mistakes = parse_recovering(source)
-    catalog = Catalog(bindings.interfaces, bindings.sets, open_world=not bindings.interfaces)
+    catalog = Catalog(
+        bindings.sources, bindings.sets, bindings.partitions, open_world=not bindings.interfaces
+    )
 
     def folder_of(span: Span) -> Path:
         return Path(source.at(span.start)[0].name).parent

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from terascope.analysis.costs import read_measured
 from terascope.config import DEFAULT_MASTER, Config, load_config
+from terascope.connectors.base import interface_of
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Diagnostic, OutputError, Source, SourceError, SparkLost
 from terascope.explain import Format, Stage, as_svg, explain, picture
@@ -36,6 +37,7 @@ from terascope.functions.registry import Functions
 from terascope.functions.user import load_functions
 from terascope.local.choice import EngineChoice, EngineRequest, EngineSetting, choose_engine
 from terascope.output import FileFormat, staged
+from terascope.partitioning.partitions import partitions_of
 from terascope.physical.delivery import Sink
 from terascope.physical.operators import without_spark
 from terascope.pipeline import Bindings, Compiled, compile_set, files_allowed, read_source
@@ -86,7 +88,8 @@ class Session(AbstractContextManager["Session"]):
             engine=EngineRequest(config.engine, spark_because(spark, config.master)),
         )
         for name, text in config.sources.items():
-            self.source(f"{name}={text}", **config.source_options.get(name, {}))
+            options = config.source_options.get(name, {})
+            self.source(f"{name}={text}", config.partitioned_by.get(name), **options)
         for name, members in config.sets.items():
             self.set(name, *members)
         for path in config.functions:
@@ -94,14 +97,21 @@ class Session(AbstractContextManager["Session"]):
 
     # ---- binding
 
-    def source(self, text: str, **options: str) -> Interface:
+    def source(self, text: str, partitioned_by: str | None = None, **options: str) -> Interface:
         """Bind a source, `[INTERFACE=]KIND:LOCATION`; options go to its connector.
+
+        `partitioned_by`: expressions over its columns, such as 'srcIP & 0xFFFFFFF0, destIP'. Each
+        file or folder in the location is then a partition, which has all tuples with the same
+        values of them. What 'terascope split' wrote says so itself.
 
         Raises:
             SourceError: the text makes no sense, or the interface is bound already.
         """
         interface = parse_interface(text, {k: str(v) for k, v in options.items()})
-        return self._bind(interface, f"{interface.name}2={interface.kind}:{interface.location}")
+        other = f"{interface.name}2={interface.kind}:{interface.location}"
+        for part in partitions_of(interface, partitioned_by):
+            self._bind(part, other)
+        return interface
 
     def dataframe(self, name: str, df: DataFrame) -> Interface:
         """Bind a Spark DataFrame (not a streaming one) as the interface `name`.
@@ -132,10 +142,11 @@ class Session(AbstractContextManager["Session"]):
         return interface
 
     def _bind(self, interface: Interface, other: str) -> Interface:
-        if interface.name in self.bindings.interfaces:
-            raise SourceError(
-                f"two sources are called '{interface.name}'; name them, such as {other}"
-            )
+        if interface.name in self.bindings.interfaces or (
+            interface.partition is None and interface.name in self.bindings.sources
+        ):
+            name = interface_of(interface.name)
+            raise SourceError(f"two sources are called '{name}'; name them, such as {other}")
         self.bindings = replace(
             self.bindings,
             interfaces={**self.bindings.interfaces, interface.name: interface},

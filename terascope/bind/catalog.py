@@ -47,6 +47,8 @@ class Catalog:
 
     interfaces: Mapping[str, Interface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By interface: its partitions. A scan of the interface is the merge of all of them."""
     open_world: bool = False
     """No sources are bound (check, fmt, explain without --source): any interface may exist."""
     protocols: dict[str, Protocol] = field(default_factory=lambda: dict(BUILT_IN))
@@ -232,6 +234,7 @@ class Catalog:
         fields = tuple(read_as_packet(f) if layer else f for f in declared)
         checked = tuple(f for f in fields if any(self.may_fail(n, f) for n in names))
         whole = (*fields, *place_fields(fields))
+        names = tuple(part for name in names for part in self.partitions.get(name, (name,)))
         return with_rising_place(Scan(names, protocol.name, whole, layer, checked))
 
     def in_full(self, declared: SourceField, read: Sequence[Interface]) -> SourceField:

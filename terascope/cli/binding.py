@@ -36,6 +36,13 @@ class Binding:
         "An option of a source, such as log.delimiter=';'. May be repeated.",
         metavar="INTERFACE.KEY=VALUE",
     )
+    partitioned_by: list[str] | None = flag(
+        "The partitioning set of a source: each file or folder of it is a partition, with all"
+        " tuples that have the same values of these expressions, such as"
+        " 'srcIP & 0xFFFFFFF0, destIP'. What terascope split wrote says so itself. May be"
+        " repeated.",
+        metavar="[INTERFACE=]EXPR,...",
+    )
     set_: list[str] | None = flag(
         "An interface set, read as FROM [NAME].TCP. May be repeated.", "--set", metavar="NAME=A,B"
     )
@@ -65,6 +72,10 @@ class Binding:
         merged = found.model_copy(
             update={
                 "sources": {**found.sources, **named},
+                "partitioned_by": {
+                    **found.partitioned_by,
+                    **partitioned_table(self.partitioned_by, known),
+                },
                 "source_options": option_table(self.source_option, known, found.source_options),
                 "sets": {**found.sets, **set_table(self.set_, known)},
                 "params": {**found.params, **dict(pairs("--param", self.param, "NAME=VALUE"))},
@@ -111,6 +122,21 @@ def option_table(
         if interface not in known:
             raise misuse(flag, f"no source is called '{interface}'")
         table.setdefault(interface, {})[key] = value
+    return table
+
+
+def partitioned_table(values: list[str] | None, known: Set[str]) -> dict[str, str]:
+    """The partitioning set of each source; one without a name is that of the only source."""
+    table: dict[str, str] = {}
+    flag = "--partitioned-by"
+    for text in values or ():
+        name, equals, rest = text.partition("=")
+        if not equals or name.strip() not in known:
+            if len(known) != 1:
+                named = "put the name of its source before it, as in eth0=srcIP"
+                raise misuse(flag, f"'{text}' could be of {len(known)} sources; {named}")
+            name, rest = next(iter(known)), text
+        table[name.strip()] = rest.strip()
     return table
 
 

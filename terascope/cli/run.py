@@ -18,6 +18,7 @@ from rich.text import Text
 from terascope import units
 from terascope.cli.binding import FILES, Binding, loaded
 from terascope.cli.command import errors, flag, misuse, read_flag, switch, tell_line
+from terascope.connectors.base import interface_of
 from terascope.diagnostic import SourceError
 from terascope.units import plural, readable_bytes
 
@@ -293,7 +294,7 @@ def running_tasks(session: Session) -> tuple[int, int] | None:
 def summary(queries: QuerySet, results: Results, seconds: float) -> str:
     """The last line: what was read and how long it took."""
     total = results.total
-    names = ", ".join(results.reports) or "nothing"
+    names = ", ".join(dict.fromkeys(map(interface_of, results.reports))) or "nothing"
     chosen = "" if results.choice is None else f" ({results.choice})"
     return (
         f"{plural(len(queries.queries), 'query', 'queries')} over {names}: {total.tuples:,} tuples,"

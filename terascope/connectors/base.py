@@ -72,6 +72,8 @@ INTERFACE = "interface"
 
 FILE_SHIFT = 40
 HIDDEN_PREFIX = "#"
+PARTITION_MARK: Final = "#"
+"""Stands between the name of an interface and the number of one of its partitions."""
 ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 TICK_NS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds in a tick of a clock, by its unit."""
@@ -97,6 +99,22 @@ class Column:
     type: Type
     clock: str | None = None
     """The unit, s, ms, us or ns, of wall-clock time: files may write it as a date then."""
+
+
+def partition_name(interface: str, number: int) -> str:
+    """The name of a partition of an interface; no query can name it."""
+    return f"{interface}{PARTITION_MARK}{number}"
+
+
+def interface_of(name: str) -> str:
+    """The interface that a partition belongs to; any other interface is its own."""
+    return name.partition(PARTITION_MARK)[0]
+
+
+def partition_of(name: str) -> int | None:
+    """The number of a partition; None: the interface has none."""
+    _, mark, number = name.rpartition(PARTITION_MARK)
+    return int(number) if mark else None
 
 
 Options: TypeAlias = tuple[tuple[str, str], ...]
@@ -133,6 +151,11 @@ class Split:
     end: int
     options: Options = ()
     bounds: Bounds = ()
+
+    @property
+    def source(self) -> str:
+        """The interface as queries name it: all partitions of an interface have its name."""
+        return interface_of(self.interface)
 
     def bound(self, column: str) -> tuple[int, int] | None:
         """The smallest and largest value of a column; None when they are not known."""

@@ -42,6 +42,23 @@ SYNONYMS = {"pcapng": "pcap", "jsonl": "json", "ndjson": "json"}
 
 
 @dataclass(frozen=True)
+class Partition:
+    """One of the partitions of a source: all tuples with the same values of the partitioning set
+    are in one of them.
+    """
+
+    number: int
+    count: int
+    """The number of all partitions."""
+    by: str
+    """The partitioning set, as text."""
+    bounds: tuple[int, ...] = ()
+    """The ends of the ranges of hashes that each partition has; empty: that is not known."""
+    host: str = ""
+    """The host that holds it, if that is known."""
+
+
+@dataclass(frozen=True)
 class Interface:
     """A named source of tuples."""
 
@@ -49,6 +66,8 @@ class Interface:
     kind: str
     location: str
     options: tuple[tuple[str, str], ...] = ()
+    partition: Partition | None = None
+    """The partition of a source that it is; None: it is a source of its own."""
 
     @property
     def is_packets(self) -> bool:
@@ -79,6 +98,8 @@ class Interface:
                 f"interface '{self.name}' is generated traffic, which is a live source; for a batch"
                 " write it to a file with 'terascope generate' first"
             )
+        if self.partition is not None and is_empty_folder(self.location):
+            return ()
         return tuple(base.find_files(self.location, self.connector.suffixes))
 
     @property
@@ -98,8 +119,10 @@ class Interface:
 
     @property
     def names_file(self) -> bool:
-        """Whether the location is one file, and not a folder or a pattern."""
-        return Path(self.location).is_file()
+        """Whether the location is one file, and not a folder, a pattern, or one of the partitions
+        of a source.
+        """
+        return self.partition is None and Path(self.location).is_file()
 
     def fault(self, path: Path) -> FileFault | None:
         """Why a file as a whole cannot be used.
@@ -135,7 +158,11 @@ class Interface:
         return found
 
     def split(self, path: Path, ordinal: int, part: Range) -> Split:
-        """A range of a file, by the number of the file, as a reader takes it."""
+        """A range of a file, by the number of the file, as a reader takes it. The files of all
+        partitions of a source have different numbers.
+        """
+        if self.partition is not None:
+            ordinal = ordinal * self.partition.count + self.partition.number
         return Split(
             self.kind, self.name, str(path), ordinal,
             part.start, part.end, self.options + part.options, part.bounds,
@@ -187,6 +214,12 @@ def parse_interface(text: str, options: Mapping[str, str] | None = None) -> Inte
         name = name or kind
     name = name or Path(location).name.split(".")[0] or kind
     return Interface(name, kind, location, tuple(sorted((options or {}).items())))
+
+
+def is_empty_folder(location: str) -> bool:
+    """Whether a location is a folder that has nothing in it."""
+    path = Path(location)
+    return path.is_dir() and next(path.iterdir(), None) is None
 
 
 def unusable(path: Path, fault: FileFault) -> SourceError:

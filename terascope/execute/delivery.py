@@ -68,7 +68,7 @@ class Delivery:
 
     def take(self, stream: int, columns: pa.RecordBatch) -> Iterator[Outgoing]:
         target = self._targets[stream]
-        if target.high:
+        if target.handed_on:
             yield from self._wait(stream, columns)
         for direct in target.direct:
             timed = self._meter.timing(f"pipeline {direct.query}", taken=columns.num_rows)
@@ -108,7 +108,7 @@ class Delivery:
             timed = self._meter.timing(f"pipeline {direct.query}", taken=len(block.rows))
             with overflow_of(direct.query), timed:
                 self._pipe(direct, block, fields, dictionaries)
-        if target.high:
+        if target.handed_on:
             yield from self._wait(stream, finished_columns([given], fields, dictionaries))
 
     def _since_start(self, direct: Direct, block: Block) -> Block:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from terascope.execute.merge import LeftoverJoin, Merging, small_leftovers
+from terascope.execute.partition_check import check_of, contradictions, named_tuples
+from terascope.execute.partition_task import PartitionWork
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead
 from terascope.execute.reports import (
@@ -26,6 +28,7 @@ from terascope.execute.reports import (
     Reports,
     TaskReports,
     reports_from_json,
+    scan_horizon,
     small_payloads,
 )
 from terascope.execute.results.parts import Part
@@ -33,8 +36,10 @@ from terascope.kernels.codegen.generated_modules import report_used
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import Deliveries, Job, SourceRead
+from terascope.physical.ownership import KeyOwnership
 from terascope.physical.rules.finish_in_tasks import stream_numbers
-from terascope.plan.rel import Field, Rel
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import Field, Rel, Scan, walk
 
 EngineName: TypeAlias = Literal["local", "spark"]
 
@@ -67,6 +72,23 @@ class BatchEngine(Protocol[OnePass, HighRows]):
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> OnePass:
         """Run the reading tasks. `leftovers`: the streams of tuples that no task could join."""
+        ...
+
+    def read_partitions(
+        self,
+        work: PartitionWork,
+        leftovers: Collection[int],
+        hosts: Sequence[Sequence[str]],
+    ) -> OnePass:
+        """Run the tasks that read partitions, each on a host that holds its partition if Spark
+        allows it.
+        """
+        ...
+
+    def finish_partitions(
+        self, work: PartitionWork, before: OnePass, horizons: Horizons
+    ) -> OnePass:
+        """Run a second task of each partition, over the rows that its first task has given."""
         ...
 
     def merge(
@@ -171,27 +193,97 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._leftover_bytes: Counter[str] = Counter()
 
     def run(self) -> LowResult[HighRows]:
+        owned = self._job.ownership
+        inside = [read for read in self._planned.reads if owned and owned.has(read.interfaces)]
         for read in self._planned.reads:
-            self._read(read)
+            if read not in inside:
+                self._read(read)
+        if owned is not None and inside:
+            self._read_partitions(owned, inside)
         merged = [self._merge()] if self._partial else []
         for number, target in self._planned.targets.items():
             for stream, _ in target.feeds:  # windows are assembled where their slices are merged
                 by_merge = number in self._partial
-                self._sources[stream] = merged if by_merge else self._sources[number]
+                made = merged if by_merge else self._sources[number]
+                self._sources.setdefault(stream, []).extend(made)
         self._join_leftovers()
         self._hand_up()
         return self._result
 
-    def _read(self, read: SourceRead) -> None:
+    def _reading(self, read: SourceRead) -> NativeRead:
         planned, numbers = self._planned, stream_numbers(self._job, read)
         own = tuple(p for p in planned.joins if p.left.stream in numbers)
-        leftovers = leftover_streams(own)
-        reading = NativeRead(read, numbers, planned.targets, self._sink, self._destinations, own)
+        return NativeRead(read, numbers, planned.targets, self._sink, self._destinations, own)
+
+    def _read(self, read: SourceRead) -> None:
+        reading = self._reading(read)
+        leftovers = leftover_streams(reading.joins)
         one = self._engine.read(reading, leftovers)
+        self._result.reports[read.name] = reports_from_json(one.reports.lines("report"))
+        self._take_pass(one, [*reading.streams, *leftovers])
+
+    def _read_partitions(self, owned: KeyOwnership, reads: Sequence[SourceRead]) -> None:
+        """Run the tasks of all partitions: each reads its partition of every source."""
+        planned = self._planned
+        readings = tuple(map(self._reading, reads))
+        names = {number: target.name for number, target in planned.targets.items()}
+        checks = tuple(check_of(read, owned) for read in reads)
+        work = PartitionWork(
+            readings,
+            owned.count,
+            frozenset(number for number, name in names.items() if name in owned.kept),
+            tuple(planned.inside.values()),
+            planned.targets,
+            self._budget,
+            self._job.parameters,
+            checks,
+            all(read.low is None or read.low.compiled for read in reads),
+        )
+        leftovers = [n for reading in readings for n in leftover_streams(reading.joins)]
+        one = self._engine.read_partitions(work, leftovers, owned.hosts)
+        for name, (hashed, *partitions) in contradictions(one.reports.lines("values")).items():
+            read, how = next(
+                (read, check.sources[name])
+                for read, check in zip(reads, checks, strict=True)
+                if check is not None and name in check.sources
+            )
+            splits = [split for split in read.splits if split.source == name]
+            mistake = named_tuples(how, read, splits, hashed, partitions)
+            if mistake is not None:
+                raise mistake
+        reports = reports_from_json(one.reports.lines("report"))
+        for read in reads:
+            own = {i.name for i in read.interfaces}
+            mine = {name: report for name, report in reports.items() if name in own}
+            self._result.reports[read.name] = mine
+        above = [inside.number for inside in work.inside if inside.number and not inside.later]
+        if any(inside.later for inside in work.inside):
+            self._finish_partitions(work, one)
+        streams = [n for reading in readings for n in reading.streams]
+        fed = [n for stream in streams for n, _ in planned.targets[stream].feeds if n in work.kept]
+        self._take_pass(one, [*dict.fromkeys((*streams, *fed, *leftovers, *above))])
+
+    def _finish_partitions(self, work: PartitionWork, one: OnePass) -> None:
+        """Run a second task of each partition: how far time has moved in all sources is known."""
+        job, known = self._job, [*self._result.reports.values()]
+        reports = {name: report for some in known for name, report in some.items()}
+        streams = {name: job.trees[name] for name in job.trees}
+        furthest = {
+            scan: scan_horizon(scan, reports)
+            for rel in streams.values()
+            for scan in walk(rel)
+            if isinstance(scan, Scan)
+        }
+        finished = self._engine.finish_partitions(
+            work, one, Horizons(furthest.__getitem__, streams, job.parameters)
+        )
+        later = [inside.number for inside in work.inside if inside.number and inside.later]
+        self._take_pass(finished, later)
+
+    def _take_pass(self, one: OnePass, streams: Iterable[int]) -> None:
         self._take_reports(one)
         reports = one.reports
-        self._result.reports[read.name] = reports_from_json(reports.lines("report"))
-        for number in (*numbers, *leftovers):
+        for number in streams:
             self._sources.setdefault(number, []).append(one)
         groups = reports.packed("groups")
         self._groups += groups

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery
@@ -46,6 +47,8 @@ class NativeRead:
     destinations: int
     joins: tuple[TaskJoin, ...] = ()
     """The joins of its streams."""
+    kept: frozenset[int] = frozenset()
+    """The streams whose groups only one partition has: they are sent nowhere else."""
 
     @property
     def users(self) -> dict[str, str]:
@@ -80,7 +83,12 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     return [Bundle(splits, mine[i], i) for i, splits in enumerate(parts)]
 
 
-def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
+def low_rows(
+    reading: NativeRead,
+    bundle: Bundle,
+    see: Callable[[pa.RecordBatch, str], None] | None = None,
+) -> Iterator[Outgoing]:
+    """The output of a reading task. `see` is called with every batch, and its interface."""
     read = reading.read
     assert read.low is not None
     owned = bundle.owned or {}
@@ -89,9 +97,9 @@ def low_rows(reading: NativeRead, bundle: Bundle) -> Iterator[Outgoing]:
     home = bundle.number % reading.destinations
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
     delivery = Delivery(reading.targets, reading.sink, home, reading.joins, mine, meter=meter)
-    partials = Partials(reading, meter)
+    partials = Partials(reading, meter, home=home)
     with states_of("", reading.users), delivery:
-        for ready in task.run(bundle.splits, read.clocks):
+        for ready in task.run(bundle.splits, read.clocks, see):
             yield from taken(ready, reading, delivery, partials)
         yield from partials.close()
         yield from delivery.close()
@@ -118,8 +126,12 @@ def taken(
 class Partials:
     """Groups on their way to the exchange, or to the slice store of a stream."""
 
-    def __init__(self, reading: NativeRead, meter: Meter, operator: str = "exchange") -> None:
+    def __init__(
+        self, reading: NativeRead, meter: Meter, operator: str = "exchange", home: int = 0
+    ) -> None:
+        """`home`: the destination of groups that stay in their partition."""
         self._operator = operator
+        self._home = home
         self._reading = reading
         self._meter = meter
         self._pending: dict[int, list[Groups]] = {}
@@ -158,6 +170,10 @@ class Partials:
         assert target.groups is not None
         blocks, shape = [g.block for g in waiting], target.groups.shape
         dictionaries = waiting[0].dictionaries
+        if stream in self._reading.kept:
+            for _, payload in pack(blocks, dictionaries, shape, 1):
+                yield Outgoing(stream, self._home, "groups", payload)
+            return
         if target.by_epoch and not target.feeds:
             for home in range(several):
                 some = [b.where(home_of(b.epochs, several) == home) for b in blocks]

@@ -73,9 +73,10 @@ def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:
 
 # ---- output rows ---------------------------------------------------------------------------------
 
-Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters"]
+Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters", "values"]
 """Partial groups to be merged; tuples for the high level; a part that was written; a query whose
-leftover rows have to be joined; the counts of the readers; the counters of the operators."""
+leftover rows have to be joined; the counts of the readers; the counters of the operators; the
+values of the partitioning set that a partition has."""
 
 SMALL_PAYLOAD_BYTES: Final = 1 << 16
 """A payload up to this size is sent to the driver."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from terascope.analysis.order import column_orders, emitted_orders, plan_orders
 from terascope.analysis.slopes import Orders
@@ -21,6 +20,7 @@ from terascope.connectors.packets.fields import LAYER_BITS
 from terascope.connectors.registry import Interface
 from terascope.explain.decisions import prospect_notes, slices_in_words, slicing_notes, tree_lines
 from terascope.explain.from_operators import operator_lines
+from terascope.explain.from_partitions import file_bytes, ownership_notes, partition_facts
 from terascope.explain.from_plan import (
     PLACE,
     column_notes,
@@ -98,6 +98,7 @@ def picture_of_job(
             *prospect_notes(job.prospect),
             *slicing_notes(split.slicing),
             *("\n".join(tree_lines(one)) for one in job.decisions),
+            *ownership_notes(job.ownership, job),
             *notes,
         ),
         operators=operator_lines(job.operators, measures),
@@ -111,8 +112,9 @@ def read_box(read: SourceRead) -> Box:
     facts = [
         (interface.name, interface_fact(interface, read))
         for interface in read.interfaces
-        if not isinstance(interface, NoFiles)
+        if not isinstance(interface, NoFiles) and interface.partition is None
     ]
+    facts += partition_facts(read)
     tasks = len(read.splits)
     if tasks:
         facts.append(("partitions", f"{tasks}"))
@@ -249,13 +251,6 @@ def interface_fact(interface: Interface, read: SourceRead) -> str:
     parts = [plural(len(files), "file"), size, plural(splits, "split")]
     options = "".join(f" {key}={value!r}" for key, value in interface.options)
     return f"{interface.kind}:{interface.location}{options} ({', '.join(parts)})"
-
-
-def file_bytes(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 # ---- streams -------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import replace
 from terascope.analysis.release import Release
 from terascope.config import Config
 from terascope.connectors.arrival import is_arrival
+from terascope.connectors.base import interface_of
 from terascope.explain.from_operators import operator_lines
 from terascope.explain.from_plan import picture_of_split
 from terascope.explain.model import Box, Facts, Picture
@@ -49,7 +50,7 @@ def with_facts(box: Box, facts: Facts) -> Box:
 
 def slice_facts(stream: LowStream, plan: StreamPlan) -> Facts:
     """The stored rows or groups of a low-level stream, and the end of their retention."""
-    merged = " and ".join(stream.scan.interfaces)
+    merged = " and ".join(dict.fromkeys(map(interface_of, stream.scan.interfaces)))
     if stream.groups is None:
         kept = f"its rows, by {stream.kept_by}" if stream.kept_by else "nothing"
         return (("of", merged), ("kept", kept))

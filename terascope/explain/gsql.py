@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Final, TypeAlias, get_args
 
 from terascope.analysis.order import knows_place
+from terascope.connectors.base import interface_of
 from terascope.functions.base import Scalar, Value
 from terascope.functions.members import Members
 from terascope.functions.roles import Narrowing
@@ -271,7 +272,8 @@ def item(name: str, expr: Expr, scope: Scope) -> ast.Item:
 def from_item(rel: Rel, alias: str | None, window: ast.Window | None = None) -> ast.FromItem:
     match rel:
         case Scan(interfaces=interfaces, protocol=protocol):
-            where, several = "+".join(interfaces) or None, len(interfaces) > 1
+            sources = dict.fromkeys(map(interface_of, interfaces))
+            where, several = "+".join(sources) or None, len(sources) > 1
             return ast.StreamRef(protocol, where, several, alias, window)
         case Read(stream=name) | Lookup(name=name):
             return ast.StreamRef(name, alias=alias, window=window)

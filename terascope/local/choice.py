@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from terascope.execute.low_level import EngineName
-from terascope.local.relations import arrow_operator
+from terascope.execute.relations import arrow_operator
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.splits import split_bytes
 from terascope.plan.rel import Read, walk

@@ -19,7 +19,9 @@ import pyarrow as pa
 from terascope.diagnostic import SourceError
 from terascope.execute.low_level import LowResult, Progress, run_low_level
 from terascope.execute.merge import LeftoverJoin, Merging
+from terascope.execute.partition_task import PartitionWork, later_rows, partition_rows
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
+from terascope.execute.relations import ArrowRelations
 from terascope.execute.reports import DRIVER_BYTES, Kind, Outgoing, TaskReports, scan_horizon
 from terascope.execute.results.job_result import JobResult
 from terascope.execute.results.parts import Part, write_part
@@ -29,7 +31,6 @@ from terascope.execute.spill import temporary_file
 from terascope.functions.overflow import overflow_of
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.local.choice import not_local
-from terascope.local.relations import ArrowRelations
 from terascope.physical.delivery import Sink, Target
 from terascope.physical.job import Job, Output
 from terascope.physical.operators import Measure
@@ -89,6 +90,25 @@ class LocalEngine:
         del leftovers  # all rows are in this process
         bundles = native_bundles(reading, self.tasks)
         return LocalPass(row for bundle in bundles for row in low_rows(reading, bundle))
+
+    def read_partitions(
+        self,
+        work: PartitionWork,
+        leftovers: Collection[int],
+        hosts: Sequence[Sequence[str]],
+    ) -> LocalPass:
+        del leftovers, hosts  # this process has them all
+        return LocalPass(row for one in work.bundles() for row in partition_rows(work, one))
+
+    def finish_partitions(
+        self, work: PartitionWork, before: LocalPass, horizons: Horizons
+    ) -> LocalPass:
+        wanted = {number for number, target in work.targets.items() if target.later}
+        return LocalPass(
+            row
+            for number in range(work.count)
+            for row in later_rows(work, horizons, number, before.payloads("rows", wanted, number))
+        )
 
     def merge(
         self,

@@ -52,6 +52,10 @@ class Target(LowOutput):
 
     high: bool = False
     """Whether the high level reads it."""
+    inside: bool = False
+    """Whether the task of each partition reads it itself, for streams above the low level."""
+    later: bool = False
+    """Whether a second task of each partition reads it, when all partitions have been read."""
     direct: tuple[Direct, ...] = ()
     feeds: tuple[tuple[int, Windows], ...] = ()
     """The streams of windows that are assembled from its groups, by number: all slices of a group
@@ -60,8 +64,13 @@ class Target(LowOutput):
     @property
     def user(self) -> str:
         """The only query that reads it; empty if there are several, or it is unknown."""
-        alone = len(self.direct) == 1 and not self.high and not self.feeds
+        alone = len(self.direct) == 1 and not (self.handed_on or self.feeds)
         return self.direct[0].query if alone else ""
+
+    @property
+    def handed_on(self) -> bool:
+        """Whether its rows are needed above the low level, there or in the tasks of partitions."""
+        return self.high or self.inside or self.later
 
     @property
     def by_epoch(self) -> bool:
@@ -104,6 +113,21 @@ class TaskJoin:
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.left, self.right
+
+
+@dataclass(frozen=True)
+class InsideStream:
+    """A stream above the low level that the task of each partition computes by itself."""
+
+    name: str
+    rel: Rel
+    written: tuple[Field, ...] = ()
+    """The columns of the parts that the task writes; none: it writes no parts."""
+    number: int | None = None
+    """The number under which its rows are handed up; None: nothing above the tasks reads it."""
+    later: bool = False
+    """Whether it has rows up to the last tuple of its sources, which is known when all partitions
+    have been read."""
 
 
 def leftover_name(query: str, side: int) -> str:

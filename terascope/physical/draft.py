@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from terascope.config import Config
 from terascope.connectors.base import Edge, Split
 from terascope.connectors.registry import Interface
+from terascope.partitioning.sets import PartitionSet
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.split.slicing import InForce, Slicing
 from terascope.physical.split.split_plan import SplitPlan
@@ -46,6 +47,8 @@ class JobDraft(Job):
     """The splits found so far, as a cache: finding them takes time."""
     decided: Slicing | None = None
     """choose_slices: the slices of windows, where they are known."""
+    sets: Mapping[str, PartitionSet] = field(default_factory=dict)
+    """read_sources: the partitioning set of each partitioned source."""
     made: SplitPlan | None = None
     """split_queries: the low and the high part of every query."""
     hosted: tuple[Stream, ...] = ()

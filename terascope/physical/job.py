@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
-from terascope.physical.delivery import Direct, Target, TaskJoin
+from terascope.physical.delivery import Direct, InsideStream, Target, TaskJoin
 from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Operator
+from terascope.physical.ownership import KeyOwnership
 from terascope.physical.row_pipeline import KeptOrder
 from terascope.physical.settings import Destination
 from terascope.physical.statistics.prospects import Prospect
@@ -124,6 +125,9 @@ class Deliveries:
     targets: Mapping[int, Target] = field(default_factory=dict)
     reads: tuple[SourceRead, ...] = ()
     """The reads with a low-level plan that serves their targets."""
+    inside: Mapping[str, InsideStream] = field(default_factory=dict)
+    """The streams that the task of each partition computes above the low level, in the order they
+    are computed."""
 
     @property
     def joins(self) -> tuple[TaskJoin, ...]:
@@ -133,7 +137,8 @@ class Deliveries:
     def fields(self) -> dict[str, tuple[Field, ...]]:
         """The columns of the queries that tasks write."""
         found = {name: made.fields for name, made in self.direct.items()}
-        return found | {name: made.fields for name, made in self.joined.items()}
+        found |= {name: made.fields for name, made in self.joined.items()}
+        return found | {n: made.written for n, made in self.inside.items() if made.written}
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,8 @@ class Job:
     """The queries that tasks finish, and the readers of the low-level streams."""
     operators: tuple[Operator, ...] = ()
     """The physical operators, in the order of the data."""
+    ownership: KeyOwnership | None = None
+    """The streams that partitions of sources compute by themselves; None: no source has any."""
     kept: frozenset[str] = frozenset()
     """The streams that several streams or outputs read: each is computed once and kept."""
 

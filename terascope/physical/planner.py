@@ -23,6 +23,7 @@ from terascope.physical.rules.host_low_level import host_low_level
 from terascope.physical.rules.keep_shared_streams import keep_shared_streams
 from terascope.physical.rules.list_operators import list_operators
 from terascope.physical.rules.order_outputs import order_outputs
+from terascope.physical.rules.own_by_key import own_by_key
 from terascope.physical.rules.place_high_parts import place_high_parts
 from terascope.physical.rules.read_sources import read_sources
 from terascope.physical.rules.share_tables import share_tables
@@ -47,6 +48,7 @@ RULES: Final[tuple[JobRule, ...]] = (
     place_high_parts,  # high parts over merged groups and over windows of slices
     keep_shared_streams,  # a stream with several readers is computed once
     order_outputs,  # the order in which rows are emitted
+    own_by_key,  # partitions of a source finish the groups that only they have (paper 2)
     finish_in_tasks,  # row pipelines and joins that tasks make themselves
     list_operators,  # every operator with its places and its predicted cost
     check_job,

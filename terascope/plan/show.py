@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from terascope.connectors.base import interface_of
 from terascope.functions.aggregates.total import LOW_HALF
 from terascope.functions.base import Scalar, Value
 from terascope.functions.members import Members
@@ -177,7 +178,8 @@ def show_node(rel: Rel) -> str:
     """One operator on one line, without its inputs."""
     match rel:
         case Scan(interfaces=interfaces, protocol=protocol, columns=columns):
-            where = f"{'+'.join(interfaces)}." if interfaces else ""
+            sources = dict.fromkeys(map(interface_of, interfaces))
+            where = f"{'+'.join(sources)}." if interfaces else ""
             return f"Scan {where}{protocol} [{', '.join(c.name for c in columns)}]"
         case Read(stream=stream):
             return f"Read {stream}"

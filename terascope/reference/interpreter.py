@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import assert_never
 
-from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value
 from terascope.functions.overflow import overflow_of
 from terascope.functions.values import as_bytes
@@ -36,6 +35,7 @@ from terascope.plan.rel import (
 )
 from terascope.reference.aggregate import aggregate, running
 from terascope.reference.rows import Evaluation, Row, Rows, Sources, same, same_row, sort_key
+from terascope.reference.watch_list import read_watch_list
 from terascope.reference.window import window
 from terascope.types import Type, unify
 

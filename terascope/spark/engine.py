@@ -35,6 +35,7 @@ from pyspark.sql.utils import is_remote
 from terascope.connectors.base import ReadReport, Split, arrow_type
 from terascope.connectors.registry import read_split
 from terascope.execute.merge import LeftoverJoin, Merging
+from terascope.execute.partition_task import PartitionWork, later_rows, partition_rows
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
 from terascope.execute.reports import (
     Kind,
@@ -52,8 +53,10 @@ from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import Target
 from terascope.physical.job import SourceRead
 from terascope.physical.splits import bundles
+from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import Frame, place, schema_of
+from terascope.spark.located import located_numbers
 from terascope.spark.mistakes import in_worker, working
 from terascope.spark.session import master_of, parallelism, planned_once
 from terascope.spark.stream.source import REPORT
@@ -128,6 +131,43 @@ class SparkBatchEngine:
                 yield from low_rows(reading, made[number])
 
         return self._plain_pass(numbers, low_tasks, sent)
+
+    def read_partitions(
+        self,
+        work: PartitionWork,
+        leftovers: Collection[int],
+        hosts: Sequence[Sequence[str]],
+    ) -> SparkPass:
+        sent = ReportFilter.of(leftovers, work.count)
+        made = tuple(work.bundles())
+        if is_remote():
+            tasks = [partial(partition_batches, work, bundles) for bundles in made]
+            return self._frame_pass(task_frame(self.spark, tasks, OUTGOING), sent)
+        numbers = located_numbers(self.spark, hosts)
+
+        def tasks_of_partitions(numbers: Iterable[int]) -> Iterator[Outgoing]:
+            for number in numbers:
+                yield from partition_rows(work, made[number])
+
+        return self._plain_pass(numbers, tasks_of_partitions, sent)
+
+    def finish_partitions(
+        self, work: PartitionWork, before: SparkPass, horizons: Horizons
+    ) -> SparkPass:
+        sent = ReportFilter.of((), work.count)
+        wanted = {number for number, target in work.targets.items() if target.later}
+        if before.plain is None:
+            rows = before.frame.filter((F.col("kind") == "rows") & F.col("stream").isin(*wanted))
+            later = in_worker(partial(later_batches, work, horizons))
+            return self._frame_pass(rows.mapInArrow(later, OUTGOING), sent)
+
+        def finish(rows: Iterable[tuple[int, int, Kind, bytes, Any]]) -> Iterator[Outgoing]:
+            chosen = [row for row in rows if row[2] == "rows" and row[0] in wanted]
+            if chosen:  # all rows of a task are of its partition
+                packed = ((stream, payload) for stream, _, _, payload, _ in chosen)
+                yield from later_rows(work, horizons, chosen[0][1], packed)
+
+        return self._plain_pass(before.plain, finish, sent)
 
     def merge(
         self,
@@ -323,6 +363,20 @@ def merged_batches(merging: Merging, batches: Iterator[pa.RecordBatch]) -> Itera
 
 def low_batches(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:
     return map(to_arrow, low_rows(reading, bundle))
+
+
+def partition_batches(work: PartitionWork, bundles: Sequence[Bundle]) -> Iterator[pa.RecordBatch]:
+    return map(to_arrow, partition_rows(work, bundles))
+
+
+def later_batches(
+    work: PartitionWork, horizons: Horizons, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The second task of a partition over rows of `OUTGOING` of its first."""
+    given = list(batches)
+    numbers = {number for batch in given for number in batch["destination"].to_pylist()}
+    for number in numbers:
+        yield from map(to_arrow, later_rows(work, horizons, number, packed_pairs(given)))
 
 
 def read_bundle(read: SourceRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from terascope.connectors.arrival import TICKS_NS, arrived, is_arrival
-from terascope.connectors.base import Edge, Split
+from terascope.connectors.base import Edge, Split, partition_of
 from terascope.connectors.live import LinkClock, Links, LiveSettings, Offset
 from terascope.connectors.registry import Interface
 from terascope.execute.reading_task import NativeRead
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.splits import Epochs, epoch_of, even_bundles, owned
+from terascope.physical.splits import EVERYTHING, Epochs, epoch_of, even_bundles, owned
 from terascope.physical.stream.plan import StreamPlan
 from terascope.physical.stream.slice_streams import SliceValue
 from terascope.plan.expr import columns_of
@@ -107,13 +107,17 @@ class LiveSource:
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]
             ours = arrived(ours, native.read.columns, last.arrived_ns)
-            parts = even_bundles(ours, source.tasks, source.edge)
+            if native.kept:
+                parts = by_partition(ours)
+            else:
+                parts = even_bundles(ours, source.tasks, source.edge)
             mine = owned_epochs(source, native, parts, state, first, last)
             closed = {n: state.closed.get(n, ()) for n in names}
             for some, epochs in zip(parts, mine, strict=True):
+                number = partition_of(some[0].interface) if native.kept and some else None
                 task = ReadTask(
-                    place, some, len(made), epochs, closed, planned, json.dumps(end), trees,
-                    -(-sample // len(parts)),
+                    place, some, len(made) if number is None else number, epochs, closed, planned,
+                    json.dumps(end), trees, -(-sample // len(parts)),
                 )  # fmt: skip
                 made.append(task)
         return made
@@ -132,6 +136,16 @@ class LiveSource:
             return 0
         self._sampled = now
         return self._source.sample_tuples
+
+
+def by_partition(splits: Sequence[Split]) -> list[tuple[Split, ...]]:
+    """The splits of each partition; one empty task where there are none, for its heartbeat."""
+    found: dict[int, list[Split]] = {}
+    for split in splits:
+        number = partition_of(split.interface)
+        assert number is not None
+        found.setdefault(number, []).append(split)
+    return [tuple(found[number]) for number in sorted(found)] or [()]
 
 
 def initial_offset(source: StreamSource) -> dict[str, str]:
@@ -216,7 +230,9 @@ def owned_epochs(
         limits = within(query, epoch, state, start, end, source.settings.skew_ns)
         if limits is None:
             continue
-        for task, mine in enumerate(owned(query, tasks)):
+        is_kept = native.streams[place] in native.kept
+        having = [EVERYTHING] * len(tasks) if is_kept else owned(query, tasks)
+        for task, mine in enumerate(having):
             both = None if mine is None else common(mine, limits)
             if both is not None:
                 found[task][place] = both

@@ -8,7 +8,7 @@ from relations with a filter right above the operator at which the query is rele
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
@@ -19,10 +19,12 @@ from terascope.analysis.release import Release, ReleasePart, complete_below
 from terascope.analysis.watermarks import Watermarks
 from terascope.execute.rows.task_joins import MEMORY_SHARE
 from terascope.functions.base import Value
-from terascope.physical.stream.plan import RowPipelines, StoredJoin, StreamOutput
+from terascope.physical.rules.finish_in_tasks import ends_with_time
+from terascope.physical.stream.plan import InSpark, RowPipelines, StoredJoin, StreamOutput
 from terascope.physical.stream.windows import StoredWindows
 from terascope.plan.build import FALSE, call, conjunction, disjunction
 from terascope.plan.expr import Bound, Col, Expr
+from terascope.plan.plan import reads
 from terascope.plan.rel import WEND, Aggregate, Filter, PlanMistake, Rel, inputs, with_inputs
 from terascope.streaming.context import Report, RunContext, StreamEngine
 from terascope.streaming.state.segments import Segment
@@ -44,6 +46,7 @@ from terascope.streaming.tasks.work import (
     DueJoin,
     DuePipelines,
     DueRange,
+    DueRelations,
     DueWork,
 )
 from terascope.types import Type
@@ -95,22 +98,38 @@ class Releasing:
         due: list[DueWork] = [*self._merges]
         computed: list[Waiting] = []
         for members in together(waiting):
-            made = self._due(members)
-            if made is None or MEMORY_SHARE * made.bytes > self._context.sink.memory_bytes:
+            parts = [self._due(members, home) for home in self._homes(members)]
+            pieces = [one for one in parts if one is not None]
+            most = max((one.bytes for one in pieces), default=0)
+            if len(pieces) < len(parts) or MEMORY_SHARE * most > self._context.sink.memory_bytes:
                 computed += members  # of placement "spark", or too large: `StreamOutput.when_large`
-            elif made.bytes:  # nothing is made of nothing
-                due.append(made)
+            else:
+                due += (one for one in pieces if one.bytes)  # nothing is made of nothing
         due += self._spans()
         reports = run_due(self._context, self._engine, state, due)
         return [*reports, *self._computed(computed)]
 
-    def _due(self, members: Sequence[Waiting]) -> DueSlices | DueJoin | DuePipelines | None:
-        """The queries that tasks compute from closed rows."""
+    def _homes(self, members: Sequence[Waiting]) -> Sequence[int | None]:
+        """The partitions that compute some queries, each from the rows that it has stored; None:
+        one task computes them from all rows.
+        """
+        owned = self._context.plan.job.ownership
+        is_kept = owned is not None and all(output.name in owned.kept for output, _ in members)
+        if not is_kept or any(output.windows is not None for output, _ in members):
+            return [None]
+        return range(self._state.destinations)
+
+    def _due(
+        self, members: Sequence[Waiting], home: int | None
+    ) -> DueSlices | DueJoin | DuePipelines | DueRelations | None:
+        """The queries that tasks compute from closed rows: those of one partition, or of all."""
         output, bounds = members[0]
         plan, release = self._context.plan, output.release
         assert release is not None
         at_once = release.kind == "at_once"
         leaves = self._fresh_leaves if at_once else self._leaves
+        if home is not None:
+            leaves = {name: leaf.of_home(home) for name, leaf in leaves.items()}
         range_ = DueRange(*bounds[0], release.parts[0].descending) if bounds else None
         match output.plan:
             case StoredWindows() as windows:
@@ -124,8 +143,29 @@ class Releasing:
             case RowPipelines() as pipelines:
                 found = tuple(leaves[one.stream] for one in pipelines.inputs)
                 return DuePipelines(pipelines, found, range_)
+            case InSpark() if home is not None:
+                return self._relations(output, bounds, leaves)
             case _:
                 return None
+
+    def _relations(
+        self, output: StreamOutput, bounds: Sequence[Range], leaves: Mapping[str, StoredStream]
+    ) -> DueRelations | None:
+        """A query that a partition computes by itself, from the rows that it has stored."""
+        plan, release = self._context.plan, output.release
+        assert release is not None
+        trees = plan.trees.streams
+        below = streams_below(output.name, trees, leaves)
+        if any(ends_with_time(trees[name]) for name in below if name not in leaves):
+            return None
+        if release.kind != "at_once":
+            trees = released(trees, release, bounds)
+        return DueRelations(
+            output.name, output.fields, output.output.order, output.ordered,
+            {name: trees[name] for name in below if name not in leaves},
+            {name: leaves[name] for name in below if name in leaves},
+            plan.job.parameters,
+        )  # fmt: skip
 
     def _pieces(self, windows: StoredWindows, now: StoredWindows) -> Pieces:
         """The slices of a query, retired ones included, in the columns of the present ones."""
@@ -214,6 +254,20 @@ class Releasing:
             high = self._engine.high_level(context, self._state, self._state.segments)
             context.present[rel] = complete, high.last(full, name, complete)
         return context.present[rel][1]
+
+
+def streams_below(name: str, trees: Mapping[str, Rel], leaves: Collection[str]) -> list[str]:
+    """A stream and all streams it is computed from, each behind those it reads."""
+    found: dict[str, None] = {}
+
+    def visit(stream: str) -> None:
+        if stream not in leaves:
+            for read in reads(trees[stream]):
+                visit(read.stream)
+        found.setdefault(stream)
+
+    visit(name)
+    return list(found)
 
 
 def together(waiting: Sequence[Waiting]) -> list[list[Waiting]]:

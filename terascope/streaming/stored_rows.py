@@ -8,7 +8,7 @@ the living groups of a running aggregate.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +49,11 @@ class StoredStream:
     @property
     def bytes(self) -> int:
         return sum(segment.length for segment in self.segments)
+
+    def of_home(self, home: int) -> StoredStream:
+        """The rows that one partition has stored."""
+        segments = tuple(s for s in self.segments if s.destination == home)
+        return replace(self, segments=segments)
 
     @property
     def schema(self) -> pa.Schema:

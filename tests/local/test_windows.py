@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from terascope.local.relations import in_windows, tuples_of
+from terascope.execute.relations import in_windows, tuples_of
 from terascope.plan.rel import WEND, WSTART, Field, Read, Slices, Sliding, Window, WindowSpec
 from terascope.reference.window import window
 from terascope.types import Type

@@ -40,11 +40,17 @@ def lines(draft: JobDraft) -> Iterator[str]:
     for made in draft.outputs:
         order = ", ".join(f"{name}{' DESC' if down else ''}" for name, down in made.order)
         yield f"output {made.stream}: {', '.join(made.columns)}, ordered by {order or 'nothing'}"
+    if draft.ownership is not None:
+        sets = ", ".join(f"{source} by {one}" for source, one in draft.ownership.sets.items())
+        yield f"each partition ({sets}) owns {', '.join(sorted(draft.ownership.kept)) or 'nothing'}"
     for direct in draft.deliveries.direct.values():
         yield f"tasks write {direct.query}: {pipeline(direct.program)}"
     for query, join in draft.deliveries.joined.items():
         sides = " and ".join(side.program.stream for side in join.sides)
         yield f"tasks join {query}: {sides}"
+    for name, one in draft.deliveries.inside.items():
+        ways = ["written"] * bool(one.written) + ["handed up"] * (one.number is not None)
+        yield f"partitions compute {name}: {', '.join(ways) or 'for others'}"
     for operator in draft.operators:
         inputs = f" of {', '.join(operator.inputs)}" if operator.inputs else ""
         yield f"{type(operator).__name__} '{operator.name}'{inputs}: {', '.join(operator.places)}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from terascope.connectors.registry import Interface
+from terascope.connectors.base import partition_name
+from terascope.connectors.registry import Interface, Partition
 from terascope.diagnostic import Source
 from terascope.physical.draft import JobDraft
 from terascope.physical.planner import RULES, drafted
@@ -25,6 +27,7 @@ ALWAYS = (
 REFUSING = ("check_job",)
 """Rules that change none: see test_operators.py."""
 TUPLES = "ts,a,b,v\n" + "".join(f"{3 * n},{n % 7},{n % 3},{n % 50}\n" for n in range(400))
+PARTITIONED = re.compile(r"^# partitioned by: (.+)\n", re.MULTILINE)
 OPTIONS = re.compile(r"^# settings: (.+)\n", re.MULTILINE)
 SETTINGS = config_with(kernels="numpy", share_sample="always", share_tables="always")
 
@@ -37,9 +40,17 @@ def tuples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rules(tuples: Path) -> Rules[JobDraft]:
-    interfaces = {"s": Interface("s", "csv", str(tuples))}
+    whole = Interface("s", "csv", str(tuples))
 
     def begun(script: str) -> JobDraft:
+        interfaces = {"s": whole}
+        for by in PARTITIONED.findall(script):
+            parts = [
+                replace(whole, name=partition_name("s", n), partition=Partition(n, 2, by))
+                for n in range(2)
+            ]
+            interfaces = {part.name: part for part in parts}
+        script = PARTITIONED.sub("", script)
         given = dict(pair.split("=") for line in OPTIONS.findall(script) for pair in line.split())
         plan = compile_set(Source(OPTIONS.sub("", script)), Bindings(interfaces)).optimized
         config = SETTINGS.changed(**given)

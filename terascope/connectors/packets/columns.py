@@ -266,7 +266,7 @@ class PacketBatch:
         n = self.filled
         match name:
             case "interface":
-                return pa.repeat(pa.scalar(self._split.interface, pa.string()), n)
+                return pa.repeat(pa.scalar(self._split.source, pa.string()), n)
             case "srcIP" | "destIP":
                 return self._addresses[name].finish(n, self._validity(name))
             case "srcMAC" | "destMAC":

@@ -105,7 +105,7 @@ def pseudo_column(split: Split, name: str, positions: Int64s) -> pa.Array:
     if name == POSITION:
         return pa.array(positions + (split.ordinal << base.FILE_SHIFT))
     assert name == INTERFACE, f"no column {name}"
-    return pa.repeat(pa.scalar(split.interface, pa.string()), positions.size)
+    return pa.repeat(pa.scalar(split.source, pa.string()), positions.size)
 
 
 def names_held(

@@ -77,7 +77,7 @@ class JsonConnector(records.TextConnector):
             found = text_column(scanned.texts(slots[column.name], rows), column)
             if column.name == base.INTERFACE and column.type is Type.STRING:
                 # The objects' own interface where they say one, else the one they were read from.
-                return Converted(pc.fill_null(found.values, split.interface))
+                return Converted(pc.fill_null(found.values, split.source))
             return found
 
         reader = _record_reader(names, records.row_limit(dict(split.options)))

@@ -18,7 +18,14 @@ from terascope.connectors.base import INTERFACE, POSITION
 from terascope.functions.base import Scalar
 from terascope.functions.roles import Addition
 from terascope.kernels.merge.groups import GroupFields
-from terascope.physical.delivery import Direct, Side, Target, TaskJoin, leftover_name
+from terascope.physical.delivery import (
+    Direct,
+    InsideStream,
+    Side,
+    Target,
+    TaskJoin,
+    leftover_name,
+)
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Deliveries, Job, Output, SourceRead
 from terascope.physical.low_plan import LowPlan, LowSelect, expressions_of
@@ -35,7 +42,7 @@ from terascope.physical.row_pipeline import (
 )
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
 from terascope.plan.plan import reads
-from terascope.plan.rel import Join, Read, Rel, with_inputs
+from terascope.plan.rel import Aggregate, Join, Read, Rel, Running, walk, with_inputs
 
 
 def finish_in_tasks(draft: JobDraft) -> JobDraft:
@@ -64,7 +71,12 @@ def deliveries(
     """
     direct = direct_queries(job, sorted_later) if writing else {}
     direct = {name: made for name, made in direct.items() if made.program.stream not in held}
+    direct = {name: made for name, made in direct.items() if is_whole(job, made)}
     joined = task_joins(job, direct, sorted_later) if writing and joins else {}
+    inside = inside_streams(job, {**direct, **joined}, writing, sorted_later) if joins else {}
+    direct = {name: made for name, made in direct.items() if name not in inside}
+    joined = {name: made for name, made in joined.items() if name not in inside}
+    job = replace(job, deliveries=Deliveries(inside=inside))
     pushed = {n: pushed_down(t) for n, t in stream_targets(job, direct, joined).items()}
     targets = {number: narrow(target) for number, (target, _) in pushed.items()}
     conditions = {target.name: asked for target, asked in pushed.values()}
@@ -74,7 +86,60 @@ def deliveries(
         for read in job.reads
         if read.low is not None
     )
-    return Deliveries(direct, joined, targets, reads)
+    return Deliveries(direct, joined, targets, reads, inside)
+
+
+def is_whole(job: Job, direct: Direct) -> bool:
+    """Whether a task has all rows that a query ranks or groups. In a task that reads a partition,
+    complete groups need not be all groups of their epoch.
+    """
+    owned, program = job.ownership, direct.program
+    if owned is None or program.whole is None or direct.query in owned.kept:
+        return True
+    return program.stream not in owned.kept
+
+
+def inside_streams(
+    job: Job, finished: Collection[str], writing: bool, sorted_later: bool
+) -> dict[str, InsideStream]:
+    """The streams above the low level that each partition computes by itself: all that are kept and
+    still needed.
+    """
+    if job.ownership is None:
+        return {}
+    wanted = needed(job, finished)
+    chosen: dict[str, Rel] = {}
+    low = {output.name for output in job.low}
+    for name, rel in wanted.items():
+        below = {one.stream for one in reads(rel)}
+        known = below <= chosen.keys() | (low & job.ownership.kept)
+        if name in job.ownership.kept and known:
+            chosen[name] = rel
+    later: set[str] = set()
+    for name, rel in chosen.items():
+        if ends_with_time(rel) or any(one.stream in later for one in reads(rel)):
+            later.add(name)
+    outputs = {output.stream: output for output in job.outputs}
+    apart = [rel for name, rel in wanted.items() if name not in chosen or name in later]
+    above = {one.stream for rel in apart for one in reads(rel)} - later
+    above |= {one.stream for n, rel in wanted.items() if n not in chosen for one in reads(rel)}
+    made: dict[str, InsideStream] = {}
+    number = len(job.low) + 2 * len(job.outputs)  # behind the leftover rows of all joins
+    for name, rel in chosen.items():
+        output = outputs.get(name)
+        written = output.part_fields(rel, sorted_later) if output and writing else ()
+        handed_up = name in above or (output is not None and not writing)
+        at = number + len(made) if handed_up else None
+        made[name] = InsideStream(name, rel, written, at, name in later)
+    return made
+
+
+def ends_with_time(rel: Rel) -> bool:
+    """Whether a relation has rows up to the last tuple of its sources, wherever that is."""
+    return any(
+        isinstance(one, Running) or (isinstance(one, Aggregate) and one.emit_empty is not None)
+        for one in walk(rel)
+    )
 
 
 def stream_numbers(job: Job, read: SourceRead) -> tuple[int, ...]:
@@ -128,12 +193,17 @@ def stream_targets(
     job: Job, direct: Mapping[str, Direct], joined: Mapping[str, TaskJoin]
 ) -> dict[int, Target]:
     """The readers of each low-level stream, by its number; leftover rows of joins, too."""
-    wanted = needed(job, {*direct, *joined}).values()
-    high = {read.stream for rel in wanted for read in reads(rel)}
+    inside = job.deliveries.inside
+    wanted = needed(job, {*direct, *joined, *(n for n, one in inside.items() if one.written)})
+    high = {read.stream for rel in wanted.values() for read in reads(rel)}
+    within = {one.stream for made in inside.values() if not made.later for one in reads(made.rel)}
+    later = {one.stream for made in inside.values() if made.later for one in reads(made.rel)}
     targets = {
         number: Target(
             **vars(output),
             high=output.name in high,
+            inside=output.name in within,
+            later=output.name in later,
             direct=tuple(d for d in direct.values() if d.program.stream == output.name),
             feeds=tuple(
                 (at, other.windows)
@@ -147,17 +217,24 @@ def stream_targets(
         for place, side in enumerate(join.sides):
             name = leftover_name(query, place)
             targets[side.leftovers] = Target(name, side.fields, None, high=True)
+    shown = {output.stream for output in job.outputs}
+    for one in inside.values():
+        if one.number is not None:
+            is_read = one.name in high or (one.name in shown and not one.written)
+            targets[one.number] = Target(
+                one.name, one.rel.fields, None, high=is_read, later=one.name in later
+            )
     return targets
 
 
 def needed(job: Job, finished: Collection[str]) -> dict[str, Rel]:
     """The streams of the high level: outputs that no task has finished, and the streams these
-    read. A stream stands after all it reads.
+    read. A stream stands after all it reads; those that partitions compute are given.
     """
     read = {output.stream for output in job.outputs if output.stream not in finished}
     found: dict[str, Rel] = {}
     for name in reversed(tuple(job.streams)):
-        if name in read:
+        if name in read and name not in job.deliveries.inside:
             found[name] = job.streams[name]
             read |= {one.stream for one in reads(found[name])}
     return dict(reversed(found.items()))
@@ -171,7 +248,7 @@ def pushed_down(target: Target) -> tuple[Target, tuple[Expr, ...]]:
     low level tests them before tuples are copied. Only of a selection that one query reads
     alone.
     """
-    if target.high or target.groups or target.windows or len(target.direct) != 1:
+    if target.handed_on or target.groups or target.windows or len(target.direct) != 1:
         return target, ()
     (direct,) = target.direct
     found: list[Expr] = []
@@ -187,7 +264,7 @@ def narrow(target: Target) -> Target:
     """A target without the columns of a selection that no query of the tasks reads, such as those
     that only sorted rows need.
     """
-    if target.high or target.groups is not None or not target.direct:
+    if target.handed_on or target.groups is not None or not target.direct:
         return target
     read = [columns_read(d.program) for d in target.direct]
     fields = tuple(f for f in target.fields if any(r is None or f.name in r for r in read))
@@ -246,6 +323,10 @@ def task_join(job: Job, output: Output, sorted_later: bool, number: int) -> Task
     if after is None or sides is None or matching is None:
         return None
     (left, right), (equalities, fills) = sides, matching
+    owned = job.ownership
+    apart = owned is not None and output.stream not in owned.kept
+    if apart and owned and any(side.program.stream in owned.kept for side in sides):
+        return None  # a task has whole groups, but not all groups of an epoch
     ahead = distance(equalities, sides)
     keyed = (names_all_keys(equalities, place, side) for place, side in enumerate(sides))
     if ahead is None or not any(keyed):

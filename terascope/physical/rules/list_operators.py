@@ -146,14 +146,20 @@ class Listing:
     def label(self, stream: str, read: SourceRead) -> str:
         return f"{stream} of {read.name}" if stream in self.in_several else stream
 
+    def is_kept(self, stream: str) -> bool:
+        """Whether the groups of a low-level stream are complete in each partition."""
+        owned = self.job.ownership
+        return owned is not None and stream in owned.kept
+
     # ---- behind the exchange
 
     def merging(self) -> None:
         for number, output in enumerate(self.job.low):
             name = output.name
             if output.windows is not None:
-                self.windows(name, output.windows, self.ends[output.windows.stream], MERGING)
-            elif output.groups is not None:
+                places = READING if self.is_kept(output.windows.stream) else MERGING
+                self.windows(name, output.windows, self.ends[output.windows.stream], places)
+            elif output.groups is not None and not self.is_kept(name):
                 sources = self.low_names[name]
                 by = meeting(self.job.deliveries.targets.get(number))
                 exchange = self.add(Exchange(f"exchange {name}", sources, READING, by))
@@ -173,10 +179,11 @@ class Listing:
         """By low-level stream: the places of its finished rows."""
         found: dict[str, tuple[Placement, ...]] = {}
         for output in self.job.low:
-            if output.windows is not None:
-                found[output.name] = MERGING
+            stream = output.name if output.windows is None else output.windows.stream
+            if (output.groups is None and output.windows is None) or self.is_kept(stream):
+                found[output.name] = READING
             else:
-                found[output.name] = READING if output.groups is None else FINISHING
+                found[output.name] = FINISHING if output.windows is None else MERGING
         return found
 
     def pipeline(self, direct: Direct, places: tuple[Placement, ...]) -> None:
@@ -197,6 +204,10 @@ class Listing:
     def joining(self, join: TaskJoin) -> None:
         streams = dict.fromkeys(side.program.stream for side in join.sides)
         below = tuple(name for stream in streams for name in self.ends[stream])
+        if all(map(self.is_kept, streams)):  # no task has leftover rows
+            inside = JoinGroups(f"join {join.query}", below, READING, join)
+            self.ends[join.query] = (self.add(inside),)
+            return
         joined = self.add(JoinGroups(f"join {join.query}", below, FINISHING, join))
         name = f"leftovers {join.query}"
         left = JoinLeftovers(name, (joined,), LEFTOVERS, join.of_leftovers)
@@ -206,6 +217,10 @@ class Listing:
 
     def relations(self) -> None:
         """The streams that no task finishes, and that an output or another such stream reads."""
+        for one in self.job.deliveries.inside.values():
+            ends = dict.fromkeys(end for read in reads(one.rel) for end in self.ends[read.stream])
+            made = ComputeRelation(f"relation {one.name}", tuple(ends), READING, one.rel, False)
+            self.ends[one.name] = (self.add(made),)
         finished = self.job.deliveries.fields
         others = {name: rel for name, rel in self.job.streams.items() if name not in finished}
         for stream, rel in needed(replace(self.job, streams=others), finished).items():
@@ -225,8 +240,14 @@ class Listing:
             query, places = output.stream, IN_SPARK
             if query in direct:
                 places = self.finishing[direct[query].program.stream]
+            elif query in joined and all(
+                self.is_kept(side.program.stream) for side in joined[query].sides
+            ):
+                places = READING
             elif query in joined:
                 places = (*FINISHING, "spark")
+            elif query in self.job.deliveries.inside:
+                places = READING
             self.write(output, len(output.columns), places)
 
     def write(self, output: Output, columns: int, places: tuple[Placement, ...]) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from terascope.analysis.costs import Costs
 from terascope.analysis.slopes import Ordered, expression_slope
 from terascope.config import Config
-from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split, interface_of
 from terascope.functions.base import Scalar, Slope, Trend
 from terascope.functions.roles import FloorDivision, SlicePart
 from terascope.functions.slices import parse_slices
@@ -211,8 +211,9 @@ def connector_columns(
     below: dict[str, Expr] = {}
     for f in scan.columns:
         name = f.read_from if f.read_from in have or f.name != IFACE else INTERFACE
-        if name not in have and f.name == IFACE and len(names) == 1:
-            below[f.name] = Lit(names[0], Type.STRING)
+        sources = {interface_of(one) for one in names}
+        if name not in have and f.name == IFACE and len(sources) == 1:
+            below[f.name] = Lit(*sources, Type.STRING)
         else:
             below[f.name] = Col(name, f.type)
     return below
@@ -225,7 +226,8 @@ def membership(scan: Scan, names: Collection[str]) -> list[Expr]:
         bit = Lit(scan.layer, Type.LLONG)
         conditions.append(call("!=", call("&", Col(LAYERS, Type.LLONG), bit), Lit(0, Type.LLONG)))
     if set(names) - set(scan.interfaces):
-        wanted = [Lit(n, Type.STRING) for n in scan.interfaces if n in names]
+        sources = dict.fromkeys(interface_of(n) for n in scan.interfaces if n in names)
+        wanted = [Lit(n, Type.STRING) for n in sources]
         conditions.append(call("in", Col(INTERFACE, Type.STRING), *wanted))
     return conditions
 

@@ -1,8 +1,8 @@
 """Each source is read once for the whole set.
 
 In: a draft whose queries are split. Out: one `SourceRead` for all packet interfaces together, and
-one for every other interface. Its columns are the union of the columns of all scans; its predicate
-drops only tuples that no scan takes.
+one for every other interface with all its partitions. Its columns are the union of the columns of
+all scans; its predicate drops only tuples that no scan takes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from terascope.connectors.arrival import arrived, is_arrival
-from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split
+from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split, interface_of
 from terascope.connectors.registry import Interface, versioned
 from terascope.diagnostic import SourceError
 from terascope.kernels.codegen.expressions import unsupported
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
+from terascope.physical.ownership import columns_read, partition_sets
 from terascope.physical.rules.low_planner import common_edge, membership, scan_use
 from terascope.plan.build import TRUE, conjunction, disjunction
 from terascope.plan.expr import Col, Expr, conjuncts, substitute
@@ -38,8 +39,14 @@ def read_sources(draft: JobDraft) -> JobDraft:
     bound = [draft.interfaces[n] for n in names]
     packets = [i for i in bound if i.is_packets]
     groups = [(PACKETS, packets)] if packets else []
-    groups += [(i.name, [i]) for i in bound if not i.is_packets]
+    others: dict[str, list[Interface]] = {}
+    for one in bound:
+        if not one.is_packets:
+            others.setdefault(interface_of(one.name), []).append(one)
+    groups += others.items()
     edge = common_edge([stream.rel for stream in draft.split.low])
+    sets = partition_sets({i.name: i for i in bound}, [scan for scan, _ in uses])
+    draft = replace(draft, sets=sets)
     found = [source_read(name, members, uses, edge, draft) for name, members in groups]
     return replace(draft, reads=tuple(found))
 
@@ -57,6 +64,11 @@ def source_read(
             add_column(columns, Column(LAYERS, Type.LLONG), name)
         if ours - set(scan.interfaces):
             add_column(columns, Column(INTERFACE, Type.STRING), name)
+    for source in {interface_of(name) for name in ours} & draft.sets.keys():
+        for column in columns_read(
+            draft.sets[source]
+        ):  # whether a tuple is where it belongs is checked
+            add_column(columns, column, name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
     splits: list[Split] = []
     if draft.split_bytes is not None:

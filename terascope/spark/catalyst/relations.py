@@ -19,8 +19,7 @@ from typing import assert_never
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from terascope.connectors.base import INTERFACE, LAYERS
-from terascope.execute.watch_list import read_watch_list
+from terascope.connectors.base import INTERFACE, LAYERS, interface_of
 from terascope.functions.spark_form import Operand
 from terascope.physical.job import SourceRead
 from terascope.plan import rel as algebra
@@ -28,6 +27,7 @@ from terascope.plan.evaluate import Parameters
 from terascope.plan.expr import Expr
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import IFACE, Join, JoinKind, Lookup, Merge, Project, Rank, Rel, Scan
+from terascope.reference.watch_list import read_watch_list
 from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.frame import Frame, number, place, project, table_frame
 from terascope.spark.catalyst.grouping import aggregate_frame
@@ -109,9 +109,9 @@ def read_frame(rel: Scan, interfaces: list[str], context: Context) -> Frame:
     if rel.layer is not None:
         df = df.filter(columns[LAYERS].bitwiseAND(number(rel.layer)) != number(0))
     if {i.name for i in read.interfaces} != set(interfaces):
-        df = df.filter(columns[INTERFACE].isin(*interfaces))
-    if len(read.interfaces) == 1:
-        columns.setdefault(INTERFACE, F.lit(interfaces[0]))
+        df = df.filter(columns[INTERFACE].isin(*{interface_of(name) for name in interfaces}))
+    if len({interface_of(i.name) for i in read.interfaces}) == 1:
+        columns.setdefault(INTERFACE, F.lit(interface_of(interfaces[0])))
     names = [
         INTERFACE if f.name == IFACE and f.read_from not in columns else f.read_from
         for f in rel.columns

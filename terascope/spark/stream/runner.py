@@ -25,6 +25,7 @@ from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.reading_task import NativeRead
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file, output_mode
 from terascope.physical.delivery import PartFormat, Sink
+from terascope.physical.job import SourceRead
 from terascope.physical.rules.choose_strategies import levels_of
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.physical.stream.plan import StreamPlan
@@ -132,7 +133,9 @@ class Runner:
     def _pipeline(self) -> Pipeline:
         states = StateFolder(self.folder.state)
         before = states.newest()
-        state = resumed_state(self.plan, before, self._config.tasks)
+        owned = self.plan.job.ownership
+        destinations = self._config.tasks if owned is None else owned.count
+        state = resumed_state(self.plan, before, destinations)
         if before is not None:
             states.save(state)
         context = RunContext(self.plan, self.folder, self.sink, self.results, self.run.live)
@@ -154,7 +157,14 @@ class Runner:
         plan, config = self.plan, self._config
         targets, destinations = plan.deliveries.targets, self.pipeline.state.destinations
         reads = (
-            NativeRead(read, stream_numbers(plan.job, read), targets, self.sink, destinations)
+            NativeRead(
+                read,
+                stream_numbers(plan.job, read),
+                targets,
+                self.sink,
+                destinations,
+                kept=kept_numbers(plan, read),
+            )
             for read in plan.deliveries.reads
         )
         return StreamSource(
@@ -295,3 +305,15 @@ def link_clocks(plan: StreamPlan) -> dict[str, LinkClock | None]:
         for interface in stream.scan.interfaces:
             found.setdefault(interface, []).extend(clocks)
     return {name: min(some, key=lambda c: c.tick_ns, default=None) for name, some in found.items()}
+
+
+def kept_numbers(plan: StreamPlan, read: SourceRead) -> frozenset[int]:
+    """The low-level streams of a read whose groups only one partition has."""
+    owned = plan.job.ownership
+    if owned is None or not owned.has(read.interfaces):
+        return frozenset()
+    return frozenset(
+        number
+        for number in stream_numbers(plan.job, read)
+        if plan.job.low[number].name in owned.kept
+    )

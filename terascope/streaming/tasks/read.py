@@ -105,7 +105,7 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     home = given.number % native.destinations
     mine = {native.streams[place]: epochs for place, epochs in given.owned.items()}
     delivery = Delivery(native.targets, native.sink, home, (), mine, reading.starts, task.meter)
-    partials = Partials(native, task.meter, "store")
+    partials = Partials(native, task.meter, "store", home)
     sampler = None
     if given.sample:
         seed = zlib.crc32(f"{given.number} {given.end}".encode())
@@ -170,7 +170,8 @@ class CloseSlices:
     def __call__(self) -> Iterator[Report]:
         meter = Meter()
         merging = Merging(self.targets, self.sink, self.sink.memory_bytes)
-        delivery = Delivery(self.targets, self.sink, 0, starts=self.starts, meter=meter)
+        home = self.work[0].destination if self.work else 0
+        delivery = Delivery(self.targets, self.sink, home, starts=self.starts, meter=meter)
         folder = Path(self.store)
         with delivery, SegmentWriter(folder) as writer:
             for slices in self.work:

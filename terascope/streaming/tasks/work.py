@@ -7,7 +7,7 @@ rows are too many for the memory of a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -17,18 +17,23 @@ import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
+from terascope.execute.partition_task import no_horizon
+from terascope.execute.relations import ArrowRelations
 from terascope.execute.results.parts import Part, write_part
 from terascope.execute.results.result_files import sorted_rows
 from terascope.execute.rows.collect import plain
-from terascope.execute.rows.steps import run_steps
+from terascope.execute.rows.steps import batch_of, run_steps
 from terascope.execute.rows.task_joins import joined
 from terascope.functions.base import Value
+from terascope.functions.overflow import overflow_of
 from terascope.kernels.columns.batch import FinishedRows
 from terascope.physical.delivery import Side, Sink, TaskJoin
 from terascope.physical.row_pipeline import KeptOrder, RowPipeline
 from terascope.physical.stream.plan import RowPipelines
+from terascope.plan.evaluate import Parameters
 from terascope.plan.expr import Expr
-from terascope.plan.rel import Field
+from terascope.plan.horizon import Horizons
+from terascope.plan.rel import Field, Rel
 from terascope.streaming.context import Report
 from terascope.streaming.state.manifest import RowFormat
 from terascope.streaming.state.row_files import reordered
@@ -168,3 +173,34 @@ class DuePipelines:
             rows = rows.filter(self.range.has(values))
         rows = run_steps(self.pipelines.above.steps, rows) if rows.num_rows else rows
         return rows if rows.num_rows else None
+
+
+@dataclass(frozen=True)
+class DueRelations:
+    """A query that a partition computes by itself from its stored rows, operator by operator."""
+
+    query: str
+    fields: tuple[Field, ...]
+    order: Sequence[tuple[str, bool]]
+    ordered: KeptOrder
+    trees: Mapping[str, Rel]
+    """The streams above the store, each behind those it reads; the query is the last."""
+    leaves: Mapping[str, StoredStream]
+    parameters: Parameters
+
+    @property
+    def bytes(self) -> int:
+        return sum(leaf.bytes for leaf in self.leaves.values())
+
+    def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
+        streams = {
+            name: batch_of(stored.batches(leaf), leaf.fields) for name, leaf in self.leaves.items()
+        }
+        horizons = Horizons(no_horizon, {}, self.parameters)
+        relations = ArrowRelations(streams, self.parameters, horizons, sink.compiled)
+        with overflow_of(self.query):
+            for name, rel in self.trees.items():
+                streams[name] = relations.rows(rel)
+        rows = in_order([streams[self.query]], self.fields, self.order)
+        part = write_part(sink, self.query, self.fields, rows, self.ordered)
+        yield "part", part.to_json()

@@ -21,7 +21,6 @@ from terascope.connectors.base import arrow_type
 from terascope.execute.rows.collect import Regrouping, first_rows
 from terascope.execute.rows.steps import batch_of, run_steps
 from terascope.execute.rows.task_joins import matched
-from terascope.execute.watch_list import read_watch_list
 from terascope.functions.base import Value, ValueMistake
 from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
 from terascope.plan.evaluate import Parameters
@@ -45,6 +44,7 @@ from terascope.plan.rel import (
 )
 from terascope.reference.interpreter import tuples_over
 from terascope.reference.rows import Evaluation, Row
+from terascope.reference.watch_list import read_watch_list
 from terascope.reference.window import windows_around
 from terascope.types import Type
 
