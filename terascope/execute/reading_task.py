@@ -18,6 +18,7 @@ import pyarrow as pa
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery
 from terascope.execute.grouping.pending_groups import own
+from terascope.execute.partition_check import PartitionCheck
 from terascope.execute.reports import Meter, Outgoing, reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
 from terascope.functions.overflow import states_of
@@ -49,6 +50,8 @@ class NativeRead:
     """The joins of its streams."""
     kept: frozenset[int] = frozenset()
     """The streams whose groups only one partition has: they are sent nowhere else."""
+    check: PartitionCheck | None = None
+    """Whether the tuples of a stream are in the partitions they belong to."""
 
     @property
     def users(self) -> dict[str, str]:

@@ -79,6 +79,7 @@ class MicroBatch:
         self._beats = [Heartbeat.of_text(t) for k, t in reports if k == "heartbeat"]
         self._measures: list[dict[str, Any]] = []
         self._samples = [TupleSample.of(t) for k, t in reports if k == "sample"]
+        self._values = [text for kind, text in reports if kind == "values"]
         self._heartbeat_ns = time.thread_time_ns() - began
         self._new_bytes = 0
         self._fresh: list[Segment] = []
@@ -108,6 +109,7 @@ class MicroBatch:
 
     def run(self) -> None:
         state = self.state
+        self._context.partition_values.take(self._values)
         began = time.thread_time_ns()
         ingest_heartbeats(state, self._beats, self._offset)
         self._heartbeat_ns += time.thread_time_ns() - began

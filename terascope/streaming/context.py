@@ -22,6 +22,7 @@ from terascope.physical.stream.plan import RunningStream, StreamOutput, StreamPl
 from terascope.plan.horizon import Horizons
 from terascope.plan.rel import Aggregate, Rel
 from terascope.streaming.closing import furthest
+from terascope.streaming.partition_values import PartitionValues
 from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.segments import Layouts, Segment, Stored
@@ -52,6 +53,12 @@ class RunContext:
     def stored(self) -> dict[int, Stored]:
         """The storage of each low-level stream, by its number."""
         return {stream.number: Stored.of(stream) for stream in self.plan.low}
+
+    @cached_property
+    def partition_values(self) -> PartitionValues:
+        """The values that the partitions of sources have had so far."""
+        job = self.plan.job
+        return PartitionValues(self.folder.path / "partitions", job.ownership, job.reads)
 
     @cached_property
     def expire(self) -> Expiry:

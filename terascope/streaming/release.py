@@ -8,7 +8,7 @@ from relations with a filter right above the operator at which the query is rele
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
@@ -113,11 +113,12 @@ class Releasing:
         """The partitions that compute some queries, each from the rows that it has stored; None:
         one task computes them from all rows.
         """
+        return self._homes_of(output.name for output, _ in members)
+
+    def _homes_of(self, streams: Iterable[str]) -> Sequence[int | None]:
         owned = self._context.plan.job.ownership
-        is_kept = owned is not None and all(output.name in owned.kept for output, _ in members)
-        if not is_kept or any(output.windows is not None for output, _ in members):
-            return [None]
-        return range(self._state.destinations)
+        is_kept = owned is not None and all(name in owned.kept for name in streams)
+        return range(self._state.destinations) if is_kept else [None]
 
     def _due(
         self, members: Sequence[Waiting], home: int | None
@@ -134,7 +135,7 @@ class Releasing:
         match output.plan:
             case StoredWindows() as windows:
                 due = [DueWindows.of(o.windows, DueRange(*b[0])) for o, b in members if o.windows]
-                pieces = [self._pieces(one, windows) for one in windows.by_stream]
+                pieces = [self._pieces(one, windows, home) for one in windows.by_stream]
                 return DueSlices.of(due, pieces, self._context.sink.compiled)
             case StoredJoin(join, tied) if range_ is not None:
                 left, right = (leaves[plan.low[side.stream].name] for side in join.sides)
@@ -167,11 +168,15 @@ class Releasing:
             plan.job.parameters,
         )  # fmt: skip
 
-    def _pieces(self, windows: StoredWindows, now: StoredWindows) -> Pieces:
-        """The slices of a query, retired ones included, in the columns of the present ones."""
+    def _pieces(self, windows: StoredWindows, now: StoredWindows, home: int | None) -> Pieces:
+        """The slices of a query, retired ones included, in the columns of the present ones: those
+        of one partition, or of all.
+        """
         plan = self._context.plan
         own, shown = plan.by_name[windows.stream], plan.by_name[now.stream]
         leaves = stored_tiers(plan, own, shown, self._kept)
+        if home is not None:
+            leaves = {tier: leaf.of_home(home) for tier, leaf in leaves.items()}
         return Pieces(plan.windows[own.name], leaves, now.slices)
 
     def _spans(self) -> Iterator[DueSpan]:
@@ -181,15 +186,16 @@ class Releasing:
             stream, progress = plan.by_name[name], self._state.streams[plan.leaves[name]]
             if not family.tiers or progress.until is None or self._state.ended:
                 continue
-            own = family.members[0]
-            until, pieces = int(progress.until), self._pieces(own, own)
+            own, until = family.members[0], int(progress.until)
             since = max(until - family.longest, int(progress.kept_from or until - family.longest))
-            built = pieces.built
-            missing = built.missing(family.tiers, since, until)
-            parts = ((span, pieces.of(built.cover(span.start, span.end))) for span in missing)
-            there = ((span, some) for span, some in parts if some.bytes)
-            for span, some in islice(there, BUILT_AT_ONCE):
-                yield DueSpan(stream, span, some, self._context.sink.compiled)
+            for home in self._homes_of([name]):
+                pieces = self._pieces(own, own, home)
+                built = pieces.built
+                missing = built.missing(family.tiers, since, until)
+                parts = ((span, pieces.of(built.cover(span.start, span.end))) for span in missing)
+                there = ((span, some) for span, some in parts if some.bytes)
+                for span, some in islice(there, BUILT_AT_ONCE):
+                    yield DueSpan(stream, span, some, self._context.sink.compiled, home or 0)
 
     @cached_property
     def _kept(self) -> dict[str, tuple[Segment, ...]]:

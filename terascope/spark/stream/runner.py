@@ -22,6 +22,7 @@ from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError, as_mistake
 from terascope.execute.prepare import prepare, prepare_windows
+from terascope.execute.partition_check import check_of
 from terascope.execute.reading_task import NativeRead
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file, output_mode
 from terascope.physical.delivery import PartFormat, Sink
@@ -164,6 +165,7 @@ class Runner:
                 self.sink,
                 destinations,
                 kept=kept_numbers(plan, read),
+                check=None if plan.job.ownership is None else check_of(read, plan.job.ownership),
             )
             for read in plan.deliveries.reads
         )

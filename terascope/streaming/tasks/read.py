@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 from terascope.connectors.base import Split
 from terascope.execute.delivery import Delivery
 from terascope.execute.merge import Merger, Merging
@@ -115,8 +117,15 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     watch = Watch(
         native.read.clocks, given.closed, reading.late, fields, reading.late_format, mode, sampler
     )
+    checked = None if native.check is None else native.check.of_partition(given.number)
+
+    def see(batch: pa.RecordBatch, interface: str) -> None:
+        watch.see(batch, interface)
+        if checked is not None:
+            checked(batch, interface)
+
     with states_of("", native.users), delivery, SegmentWriter(Path(reading.store)) as writer:
-        for ready in task.run(given.splits, (), watch.see):
+        for ready in task.run(given.splits, (), see):
             known = of_own_slots(ready, wide)
             yield from store_payloads(
                 taken(known, native, delivery, partials), reading.stored, writer
@@ -124,6 +133,8 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
         yield from store_payloads(partials.close(), reading.stored, writer)
         yield from store_payloads(delivery.close(), reading.stored, writer)
         writer.close()
+    for row in () if checked is None else checked.reports():
+        yield row.kind, row.report or ""
     yield from watch.late_parts()
     yield from writer.reports()
     hops = [("source", given.planned), ("low level", began), ("slice store", time.time())]

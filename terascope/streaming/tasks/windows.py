@@ -278,6 +278,8 @@ class DueSpan:
     span: SliceSpan
     pieces: Pieces
     compiled: bool
+    home: int = 0
+    """The partition that it is of, where each has slices of its own."""
 
     def run(self, stored: StoredRows, sink: Sink) -> Iterator[Report]:
         del sink
@@ -293,7 +295,7 @@ class DueSpan:
         with SegmentWriter(Path(stored.store)) as writer:
             for block in slices.blocks():
                 rows = finished_columns([block], slices.fields, slices.dictionaries)
-                writer.append(kept, "rows", 0, pack_tuples(rows))
+                writer.append(kept, "rows", self.home, pack_tuples(rows))
             writer.close()
         yield from writer.reports()
 
