@@ -91,6 +91,12 @@ class BatchEngine(Protocol[OnePass, HighRows]):
         """Run a second task of each partition, over the rows that its first task has given."""
         ...
 
+    def combine_on_hosts(
+        self, one: OnePass, merging: Merging, hosts: int, destinations: int
+    ) -> OnePass:
+        """Merge the partial groups of the tasks of each host into fewer ones."""
+        ...
+
     def merge(
         self,
         passes: Sequence[OnePass],
@@ -262,6 +268,19 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         streams = [n for reading in readings for n in reading.streams]
         fed = [n for stream in streams for n, _ in planned.targets[stream].feeds if n in work.kept]
         self._take_pass(one, [*dict.fromkeys((*streams, *fed, *leftovers, *above))])
+        if owned.several_on_a_host and one.reports.packed("groups"):
+            self._combine_on_hosts(owned, one)
+
+    def _combine_on_hosts(self, owned: KeyOwnership, one: OnePass) -> None:
+        """Merge the partial groups of the partitions of each host, before they leave it."""
+        merging = Merging(self._planned.targets, self._sink, self._budget)
+        fewer = self._engine.combine_on_hosts(one, merging, owned.host_count, self._destinations)
+        before = one.reports.packed("groups")
+        self._groups = [row for row in self._groups if row not in before]
+        for number in {row.stream for row in before}:
+            self._partial[number].remove(one)
+            self._sources[number].append(fewer)
+        self._take_groups(fewer)
 
     def _finish_partitions(self, work: PartitionWork, one: OnePass) -> None:
         """Run a second task of each partition: how far time has moved in all sources is known."""
@@ -282,10 +301,12 @@ class LowLevelRun(Generic[OnePass, HighRows]):
 
     def _take_pass(self, one: OnePass, streams: Iterable[int]) -> None:
         self._take_reports(one)
-        reports = one.reports
         for number in streams:
             self._sources.setdefault(number, []).append(one)
-        groups = reports.packed("groups")
+        self._take_groups(one)
+
+    def _take_groups(self, one: OnePass) -> None:
+        groups = one.reports.packed("groups")
         self._groups += groups
         for number in {row.stream for row in groups}:
             self._partial.setdefault(number, []).append(one)

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.execute.delivery import Delivery
+from terascope.execute.reading_task import addressed
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.results.parts import Part, write_part
 from terascope.execute.rows.collect import Sequences
@@ -35,7 +36,7 @@ from terascope.execute.rows.task_joins import MEMORY_SHARE, joined
 from terascope.execute.spill import Spill
 from terascope.functions.overflow import SUM, Overflow, overflow_of
 from terascope.kernels.columns.arrays import Codes, Ints, give_back
-from terascope.kernels.columns.dictionary import dictionary_for
+from terascope.kernels.columns.dictionary import Dictionary, dictionary_for
 from terascope.kernels.merge.float_ranges import finished_blocks
 from terascope.kernels.merge.groups import NO_EPOCH, Block, MergedGroups
 from terascope.kernels.merge.merge_table import (
@@ -211,10 +212,15 @@ class Merger:
         Raises:
             OutputError: there is no room on disk for what memory does not hold.
         """
+        for blocks, dictionaries, shape in self.partial_blocks():
+            for _, payload in pack(blocks, dictionaries, shape, 1):
+                yield payload
+
+    def partial_blocks(self) -> Iterator[tuple[Iterator[Block], Sequence[Dictionary], Shape]]:
+        """The same groups as blocks of rows, with their dictionaries and their shape."""
         shape = self.shape.with_high_words
         for merger in self._combined():
-            for _, payload in pack(merger._blocks(shape), merger._dictionaries, shape, 1):
-                yield payload
+            yield merger._blocks(shape), merger._dictionaries, shape
 
     def _combined(self) -> Iterator[Merger]:
         """This merger, or one for each file of spilled groups, with every group once; each is
@@ -317,6 +323,29 @@ class Merging:
                     for groups in meter.over(name, merger.results()):
                         yield from self.delivered(number, groups, delivery, meter)
             yield from delivery.close()
+        yield Outgoing(-1, 0, "counters", None, json.dumps(meter.report()))
+
+    def combined(
+        self, packed: Iterable[tuple[int, bytes]], destinations: int
+    ) -> Iterator[Outgoing]:
+        """The partials of several tasks of one host as fewer ones, before they leave the host
+        (paper 2, 5.2.2).
+        """
+        meter = Meter()
+        mergers: dict[int, Merger] = {}
+        for number, payload in packed:
+            if number not in mergers:
+                mergers[number] = self.merger(number)
+            mergers[number].add(payload)
+        for number in sorted(mergers):
+            target, merger = self.targets[number], mergers.pop(number)
+            name = f"combine {target.name}"
+            for blocks, dictionaries, shape in merger.partial_blocks():
+                some = list(blocks)
+                meter.add(name, given=sum(len(block.rows) for block in some))
+                for row in addressed(number, target, some, dictionaries, shape, destinations):
+                    meter.add(name, exchanged_bytes=len(row.payload or b""))
+                    yield row
         yield Outgoing(-1, 0, "counters", None, json.dumps(meter.report()))
 
     def delivered(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,8 +23,10 @@ from terascope.execute.reports import Meter, Outgoing, reports_to_json
 from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
 from terascope.functions.overflow import states_of
 from terascope.kernels.columns.arrays import Ints
-from terascope.kernels.merge.groups import NO_EPOCH
+from terascope.kernels.columns.dictionary import Dictionary
+from terascope.kernels.merge.groups import NO_EPOCH, Block
 from terascope.kernels.merge.payload import pack
+from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
@@ -177,19 +179,31 @@ class Partials:
             for _, payload in pack(blocks, dictionaries, shape, 1):
                 yield Outgoing(stream, self._home, "groups", payload)
             return
-        if target.by_epoch and not target.feeds:
-            for home in range(several):
-                some = [b.where(home_of(b.epochs, several) == home) for b in blocks]
-                for _, payload in pack(some, dictionaries, shape, 1):
-                    yield Outgoing(stream, home, "groups", payload)
-            return
-        packed = pack(blocks, dictionaries, shape, several, by_key=bool(target.feeds))
-        for destination, payload in packed:
-            yield Outgoing(stream, destination, "groups", payload)
+        yield from addressed(stream, target, blocks, dictionaries, shape, several)
 
     def close(self) -> Iterator[Outgoing]:
         for stream in list(self._pending):
             yield from self._send(stream)
+
+
+def addressed(
+    stream: int,
+    target: Target,
+    blocks: Sequence[Block],
+    dictionaries: Sequence[Dictionary],
+    shape: Shape,
+    destinations: int,
+) -> Iterator[Outgoing]:
+    """Packed groups, each for the merging task in which all its partials meet."""
+    if target.by_epoch and not target.feeds:
+        for home in range(destinations):
+            some = [b.where(home_of(b.epochs, destinations) == home) for b in blocks]
+            for _, payload in pack(some, dictionaries, shape, 1):
+                yield Outgoing(stream, home, "groups", payload)
+        return
+    packed = pack(blocks, dictionaries, shape, destinations, by_key=bool(target.feeds))
+    for destination, payload in packed:
+        yield Outgoing(stream, destination, "groups", payload)
 
 
 def home_of(epochs: Ints, destinations: int) -> Ints:

@@ -48,6 +48,8 @@ def does(operator: Operator) -> str:
             return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}"
         case physical.TreeEdge(query=query):
             return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}, of groups"
+        case physical.CombineGroups(groups=groups):
+            return f"by {', '.join(f.name for f in groups.keys)}, on each host"
         case physical.Exchange(by=by):
             return f"partial groups, by hash of {by}"
         case physical.StoreSlices(kept_by=column):

@@ -110,6 +110,12 @@ class LocalEngine:
             for row in later_rows(work, horizons, number, before.payloads("rows", wanted, number))
         )
 
+    def combine_on_hosts(
+        self, one: LocalPass, merging: Merging, hosts: int, destinations: int
+    ) -> LocalPass:
+        del hosts  # there is one
+        return LocalPass(merging.combined(one.payloads("groups"), destinations))
+
     def merge(
         self,
         passes: Sequence[LocalPass],

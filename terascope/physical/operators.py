@@ -99,6 +99,15 @@ class TreeEdge(PhysicalOperator):
 
 
 @dataclass(frozen=True)
+class CombineGroups(PhysicalOperator):
+    """Merge the partial groups of the partitions of each host, before they leave it (paper 2,
+    5.2.2).
+    """
+
+    groups: GroupFields
+
+
+@dataclass(frozen=True)
 class Exchange(PhysicalOperator):
     """Bring together the partial groups of a stream that no reading task could complete."""
 
@@ -186,6 +195,7 @@ Operator: TypeAlias = (
     | SelectTuples
     | GroupTuples
     | TreeEdge
+    | CombineGroups
     | Exchange
     | StoreSlices
     | MergeGroups

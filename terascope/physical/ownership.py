@@ -39,6 +39,16 @@ class KeyOwnership:
         """The number of tasks that read partitions."""
         return max(self.counts.values())
 
+    @property
+    def host_count(self) -> int:
+        """The number of hosts that hold partitions, as far as they are known."""
+        return len({host for some in self.hosts for host in some})
+
+    @property
+    def several_on_a_host(self) -> bool:
+        """Whether there are several hosts, and one of them holds several partitions."""
+        return 1 < self.host_count < sum(map(bool, self.hosts))
+
     def has(self, interfaces: Iterable[Interface]) -> bool:
         """Whether all interfaces of a read are partitions."""
         return all(one.partition is not None for one in interfaces)

@@ -169,6 +169,20 @@ class SparkBatchEngine:
 
         return self._plain_pass(before.plain, finish, sent)
 
+    def combine_on_hosts(
+        self, one: SparkPass, merging: Merging, hosts: int, destinations: int
+    ) -> SparkPass:
+        """Spark coalesces partitions that are on one host, as far as it can."""
+        sent = ReportFilter.of((), hosts)
+        if one.plain is None:
+            return one
+        groups = one.plain.filter(lambda row: row[2] == "groups").coalesce(hosts)
+
+        def combine(rows: Iterable[tuple[int, int, Kind, bytes, Any]]) -> Iterator[Outgoing]:
+            return merging.combined(((row[0], row[3]) for row in rows), destinations)
+
+        return self._plain_pass(groups, combine, sent)
+
     def merge(
         self,
         passes: Sequence[SparkPass],

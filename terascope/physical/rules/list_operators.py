@@ -18,6 +18,7 @@ from terascope.physical.job import Job, Output, SourceRead
 from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect, Windows
 from terascope.physical.operators import (
     AssembleWindows,
+    CombineGroups,
     ComputeRelation,
     Exchange,
     GroupTuples,
@@ -161,6 +162,11 @@ class Listing:
                 self.windows(name, output.windows, self.ends[output.windows.stream], places)
             elif output.groups is not None and not self.is_kept(name):
                 sources = self.low_names[name]
+                owned = self.job.ownership
+                if owned is not None and owned.several_on_a_host:
+                    combined = f"combine {name}"
+                    made = CombineGroups(combined, sources, READING, output.groups)
+                    sources = (self.add(made),)
                 by = meeting(self.job.deliveries.targets.get(number))
                 exchange = self.add(Exchange(f"exchange {name}", sources, READING, by))
                 below = (exchange, *sources)
