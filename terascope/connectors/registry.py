@@ -6,7 +6,7 @@ In: `[INTERFACE=]KIND:LOCATION`. Out: an `Interface`, and the connector that rea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
@@ -66,7 +66,7 @@ class Interface:
     kind: str
     location: str
     options: tuple[tuple[str, str], ...] = ()
-    partition: Partition | None = None
+    partition: Partition | None = field(default=None, kw_only=True)
     """The partition of a source that it is; None: it is a source of its own."""
 
     @property

@@ -43,17 +43,32 @@ class Case:
 
 def make_case(seed: int, folder: Path, queries: int, rows: int) -> Case:
     """The query set of a seed, with its tables written as Parquet, addresses as text."""
-    tables = {name: random_rows(seed * 7 + i, rows + 11 * i) for i, name in enumerate(INTERFACES)}
+    tables = random_tables(seed, rows)
     interfaces = {}
     for name, tuples in tables.items():
-        columns: dict[str, pa.Array] = {
-            c: pa.array([t[c] for t in tuples], arrow_type(kind)) for c, kind in TYPES.items()
-        }
-        texts = [None if t["ip"] is None else format_ip(bytes(t["ip"])) for t in tuples]  # type: ignore[call-overload]
-        columns["ip"] = pa.array(texts, pa.string())
         path = folder / f"{name}.parquet"
-        pq.write_table(pa.table(columns), path, row_group_size=max(1, len(tuples) // 3))
+        write_table(path, tuples)
         interfaces[name] = Interface(name, "parquet", str(path))
+    return bound_case(seed, interfaces, tables, queries)
+
+
+def random_tables(seed: int, rows: int) -> Tables:
+    return {name: random_rows(seed * 7 + i, rows + 11 * i) for i, name in enumerate(INTERFACES)}
+
+
+def write_table(path: Path, tuples: Sequence[Mapping[str, object]]) -> None:
+    columns: dict[str, pa.Array] = {
+        c: pa.array([t[c] for t in tuples], arrow_type(kind)) for c, kind in TYPES.items()
+    }
+    texts = [None if t["ip"] is None else format_ip(bytes(t["ip"])) for t in tuples]  # type: ignore[call-overload]
+    columns["ip"] = pa.array(texts, pa.string())
+    pq.write_table(pa.table(columns), path, row_group_size=max(1, len(tuples) // 3))
+
+
+def bound_case(
+    seed: int, interfaces: Mapping[str, Interface], tables: Tables, queries: int
+) -> Case:
+    """The query set of a seed over some interfaces."""
     bindings = Bindings(interfaces, {"both": INTERFACES}, config=config_with(split_bytes=1))
     text = RandomSet(seed).text(queries)
     return Case(compile_set(Source(text, f"seed{seed}.gsql"), bindings), tables)

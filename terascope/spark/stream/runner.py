@@ -21,8 +21,8 @@ from terascope.config import Config
 from terascope.connectors.arrival import is_arrival
 from terascope.connectors.live import LinkClock, LiveSettings
 from terascope.diagnostic import OutputError, as_mistake
-from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.partition_check import check_of
+from terascope.execute.prepare import prepare, prepare_windows
 from terascope.execute.reading_task import NativeRead
 from terascope.files import PRIVATE, escaped, folder_mode, make_folder, open_file, output_mode
 from terascope.physical.delivery import PartFormat, Sink

@@ -1,0 +1,74 @@
+"""A set over partitioned sources gives the rows of the reference over the same tuples, whatever the
+partitioning, the engine and the queries that partitions finish.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from terascope.connectors.registry import Interface
+from terascope.physical.planner import plan_job
+from terascope.reference.interpreter import evaluate
+from tests.agreement import WITHOUT_COMPILING, assert_same_answers, delivered, local_answers
+from tests.properties.engines import Case, bound_case, random_tables, write_table
+from tests.properties.partitioned_tables import as_partitions, divided, random_partitions
+from tests.reference.connector_sources import ConnectorSources
+
+SEEDS = range(300, 300 + int(os.environ.get("TERASCOPE_LOCAL_SEEDS", "12")))
+
+
+def partitioned_case(seed: int, folder: Path, queries: int, rows: int) -> Case:
+    """A random set over tables that are split by a random set; one table in three seeds by
+    another, or not at all.
+    """
+    rng = random.Random(seed)
+    by, count = random_partitions(rng)
+    declared = rng.random() < 0.5
+    tables = random_tables(seed, rows)
+    interfaces: dict[str, Interface] = {}
+    for name, tuples in tables.items():
+        if rng.random() < 0.15:
+            write_table(folder / f"{name}.parquet", tuples)
+            whole = Interface(name, "parquet", str(folder / f"{name}.parquet"))
+            interfaces[name] = whole
+            continue
+        if rng.random() < 0.15:
+            by, count = random_partitions(rng)
+        paths = []
+        for number, some in enumerate(divided(tuples, by, count)):
+            paths.append(folder / f"{name}-{number}.parquet")
+            write_table(paths[-1], some)
+        interfaces |= as_partitions(Interface(name, "parquet", ""), paths, by, declared)
+    return bound_case(seed, interfaces, tables, queries)
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"seed-{s}")
+def test_partitions_agree_with_the_reference(seed: int, tmp_path: Path) -> None:
+    case = partitioned_case(seed, tmp_path, queries=14, rows=70)
+    plan, interfaces = case.compiled.optimized, case.compiled.bindings.interfaces
+    expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
+    folder = tmp_path / "parts" if seed % 4 < 2 else None
+    found = local_answers(plan, interfaces, 2, 1, folder=folder)
+    assert_same_answers(expected, found)
+
+
+def test_the_cases_are_about_something(tmp_path: Path) -> None:
+    """Partitions finish queries, and others are computed above."""
+    finished = above = 0
+    for seed in SEEDS[:6]:
+        (tmp_path / str(seed)).mkdir()
+        case = partitioned_case(seed, tmp_path / str(seed), queries=14, rows=70)
+        interfaces = case.compiled.bindings.interfaces
+        job = plan_job(
+            case.compiled.optimized, interfaces, config=WITHOUT_COMPILING, destination="rows"
+        )
+        if job.ownership is not None:
+            kept = [output for output in job.outputs if output.stream in job.ownership.kept]
+            finished += len(kept)
+            above += len(job.outputs) - len(kept)
+    assert finished > 12
+    assert above > 12
