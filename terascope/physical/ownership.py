@@ -103,7 +103,7 @@ def key_ownership(
         source = interface_of(one.name)
         counts[source] = one.partition.count
         family = families.setdefault((one.partition.count, one.partition.bounds), {})
-        family[one.name] = sets[source]
+        family[source] = sets[source]
         if one.partition.host:
             hosts.setdefault(one.partition.number, {})[one.partition.host] = None
     kept: set[str] = set()
