@@ -177,7 +177,7 @@ def common_entry(one: Entry, other: Entry) -> Entry | None:
             return Entry({**right, **left}, one.temporal or other.temporal)
         place = differing[0]
         coarser = cached_common(left[place], right[place])
-        if coarser is None:
+        if coarser is None or not columns_of(coarser):
             return None
         from_left = function_of(coarser, left[place])
         from_right = function_of(coarser, right[place])
