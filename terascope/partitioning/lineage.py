@@ -88,6 +88,11 @@ def same(one: Expr, other: Expr) -> bool:
     return one == other or cached_key(one) == cached_key(other)
 
 
+def touch(one: Expr, other: Expr) -> bool:
+    """Whether two expressions have a column in common; if not, neither determines the other."""
+    return not columns_of(one).isdisjoint(columns_of(other))
+
+
 def hole(number: int, expr: Expr) -> Col:
     """A column that stands for the value of an entry."""
     return Col(f"#{number}", expr.type)
@@ -114,10 +119,17 @@ def derived(entries: Sequence[Entry], wanted: Values) -> Entry | None:
     its expression in all other places that these entries have. None: no such function is known.
     """
     places = sorted(wanted)
-    usable = [(i, e) for i, e in enumerate(entries) if e.values.keys() >= wanted.keys()]
-    given = tuple((hole(i, e.values[places[0]]), e.values[places[0]]) for i, e in usable)
-    by_hole = {hole(i, e.values[places[0]]).name: e for i, e in usable}
-    for way in cached_ways(wanted[places[0]], given):
+    target = wanted[places[0]]
+    usable = [
+        entry
+        for entry in entries
+        if entry.values.keys() >= wanted.keys() and touch(entry.values[places[0]], target)
+    ]
+    if not usable:
+        return None
+    given = tuple((hole(i, e.values[places[0]]), e.values[places[0]]) for i, e in enumerate(usable))
+    by_hole = {new.name: entry for (new, _), entry in zip(given, usable, strict=True)}
+    for way in cached_ways(target, given):
         used = [by_hole[name] for name in columns_of(way)]
         if not used or not all(
             same(in_place(way, by_hole, place), wanted[place]) for place in places[1:]
@@ -168,7 +180,7 @@ def met(ones: Sequence[Entry], others: Sequence[Entry]) -> Iterator[Entry]:
 def common_entry(one: Entry, other: Entry) -> Entry | None:
     """The finest value that two entries determine, by the same function in every place."""
     shared = sorted(one.values.keys() & other.values.keys())
-    if not shared:
+    if not shared or not all(touch(one.values[p], other.values[p]) for p in shared):
         return None
     left, right = dict(one.values), dict(other.values)
     for _ in range(MOST_REPAIRS):
