@@ -20,9 +20,9 @@ from terascope.units import plural
 if TYPE_CHECKING:
     from terascope.session import Session
 
-Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "partitions", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
-STAGES: Final = "ast|plan|optimized|split|job|stream"
+STAGES: Final = "ast|plan|optimized|split|job|partitions|stream"
 
 
 def check(
@@ -139,6 +139,7 @@ def explain(
         "ast: as read; plan: as bound; optimized: after all rules; "
         "split: what runs next to the sources and what above, as GSQL; "
         "job: what will be done; "
+        "partitions: what runs in every partition of a source, on every host, at the centre; "
         "stream: which slices a stream keeps, what closes them, when rows are emitted.",
         default="optimized",
         metavar=STAGES,

@@ -1,7 +1,8 @@
 """A query set at any stage, for people and programs.
 
 In: a compiled set. Out: text, JSON, Graphviz or HTML. Needs neither Spark nor, before the Job, any
-source. Reading order: model, from_script, from_plan, from_job, from_stream, then the to_ modules.
+source. Reading order: model, from_script, from_plan, from_job, from_distributed, from_stream, then
+the to_ modules.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
+from terascope.explain.from_distributed import picture_of_partitions
 from terascope.explain.from_job import picture_of_job
 from terascope.explain.from_plan import picture_of_plan, picture_of_split, rule_steps
 from terascope.explain.from_script import picture_of_script
@@ -26,7 +28,7 @@ from terascope.pipeline import Compiled
 
 __all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
 
-Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "stream"]
+Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "partitions", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FORMATS: Mapping[Format, Callable[[Picture], str]] = {
@@ -74,5 +76,7 @@ def picture(compiled: Compiled, stage: Stage = "optimized", verbose: bool = Fals
             return picture_of_split(compiled.split(), title)
         case "job":
             return picture_of_job(compiled)
+        case "partitions":
+            return picture_of_partitions(compiled)
         case "stream":
             return picture_of_stream(compiled)

@@ -6,7 +6,7 @@ text, JSON, Graphviz and HTML are four ways of showing one. JSON is the picture 
 programs. Keys, which later versions keep and only add to:
 
     terascope   the version that wrote it
-    stage       ast, plan, optimized, split, job or stream
+    stage       ast, plan, optimized, split, job, partitions or stream
     title       where the query set came from
     parameters  [{name, type, value}]
     boxes       [{id, name, kind, marks, columns, facts, notes, query, root}]

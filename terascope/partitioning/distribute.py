@@ -36,7 +36,7 @@ Work: TypeAlias = Literal[
     "read", "union", "query", "part", "sub-aggregate", "combine", "super-aggregate", "fill"
 ]
 CENTRAL: Final = "central"
-ORDER: Final = {"partition": 0, "host": 1}
+KINDS: Final = ("partition", "host", CENTRAL)
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Place:
     host: str = ""
 
     @property
-    def text(self) -> str:
+    def kind(self) -> str:
         if self.partition is not None:
-            return f"partition {self.partition}" + (f" on {self.host}" if self.host else "")
-        return f"host {self.host}" if self.host else CENTRAL
+            return "partition"
+        return "host" if self.host else CENTRAL
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,6 @@ class Copy:
     work: Work
     place: Place
     inputs: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        of = f" of {', '.join(self.inputs)}" if self.inputs else ""
-        return f"{self.work} {self.stream}{of}"
 
 
 @dataclass(frozen=True)
@@ -87,22 +82,25 @@ class DistributedPlan:
         """The streams that partitions compute as a whole."""
         return frozenset(c.stream for c in self.copies if c.work == "query" and is_inside(c))
 
-    def lines(self) -> Iterator[str]:
-        """The work at each place; partitions that do the same stand together."""
-        groups: dict[tuple[str, ...], list[Place]] = {}
+    def groups(self) -> Iterator[tuple[str, tuple[Place, ...], tuple[Copy, ...]]]:
+        """Places that do the same: their names together, the places, and the copies at the first
+        of them. Partitions come first, the centre last.
+        """
+        found: dict[tuple[str, ...], list[Place]] = {}
         for place in dict.fromkeys(copy.place for copy in self.copies):
-            own = [self.shown(copy) for copy in self.copies if copy.place == place]
-            kind = (
-                "partition"
-                if place.partition is not None
-                else place.text
-                if not place.host
-                else "host"
-            )
-            groups.setdefault((kind, *own), []).append(place)
-        for (kind, *own), places in sorted(groups.items(), key=lambda one: ORDER.get(one[0][0], 2)):
-            yield f"{places_text(kind, places)}:"
-            yield from (f"  {line}" for line in own)
+            own = [self.shown(copy) for copy in self.at(place)]
+            found.setdefault((place.kind, *own), []).append(place)
+        for (kind, *_), places in sorted(found.items(), key=lambda one: KINDS.index(one[0][0])):
+            yield places_text(kind, places), tuple(places), self.at(places[0])
+
+    def at(self, place: Place) -> tuple[Copy, ...]:
+        return tuple(copy for copy in self.copies if copy.place == place)
+
+    def lines(self) -> Iterator[str]:
+        """The work at each place."""
+        for title, _, copies in self.groups():
+            yield f"{title}:"
+            yield from (f"  {self.shown(copy)}" for copy in copies)
 
     def shown(self, copy: Copy) -> str:
         """A copy as it is at every place of its kind: its inputs by stream."""
