@@ -68,10 +68,13 @@ class PartitionWork:
             assert number is not None
             parts[number].append(split)
         mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
+        names = {one.name for one in read.interfaces}
         for place, query in enumerate(read.queries):
             stream = reading.streams[place]
             if not isinstance(query, LowAggregate) or self.targets[stream].feeds:
                 continue  # windows are put together from the partial groups of all slices
+            if not set(query.interfaces) <= names:
+                continue  # other reads have tuples of the same groups
             if stream in self.kept:
                 for own in mine:
                     own[place] = EVERYTHING
