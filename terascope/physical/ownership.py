@@ -9,11 +9,13 @@ a task that reads partition i owns every group whose key determines partition i,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from terascope.connectors.base import Column, arrow_type, interface_of
 from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
 from terascope.partitioning.compatible import kept_streams
 from terascope.partitioning.sets import PartitionSet, parse_set
 from terascope.plan.expr import Col, walk
@@ -60,12 +62,13 @@ class KeyOwnership:
         """The number of tasks that read partitions, each in a task of its own."""
         return max(self.counts.values())
 
-    def homes(self, most: int) -> dict[str, tuple[int, ...]]:
+    def homes(self, most: int, by_host: bool = True) -> dict[str, tuple[int, ...]]:
         """The task that reads each partition, by source. Where there are more than so many
         partitions, a task reads several, and owns the groups of all of them: of one host, as far as
         that goes. Partitions of the same number of sources with equally many are in one task.
         """
-        return {source: self._homes_of(count, most) for source, count in self.counts.items()}
+        hosts = self.hosts if by_host else ()
+        return {source: homes_of(count, most, hosts) for source, count in self.counts.items()}
 
     def task_hosts(self, homes: Mapping[str, Sequence[int]]) -> list[tuple[str, ...]]:
         """The hosts that hold the partitions of each task."""
@@ -74,13 +77,6 @@ class KeyOwnership:
             for number, home in enumerate(some):
                 found.setdefault(home, {}).update(dict.fromkeys(self.hosts[number]))
         return [tuple(found.get(home, ())) for home in range(1 + max(found))]
-
-    def _homes_of(self, count: int, most: int) -> tuple[int, ...]:
-        if count <= most:
-            return tuple(range(count))
-        ranked = sorted(range(count), key=lambda n: (self.hosts[n] if self.hosts else (), n))
-        home = {number: place * most // count for place, number in enumerate(ranked)}
-        return tuple(home[number] for number in range(count))
 
     @property
     def host_count(self) -> int:
@@ -97,6 +93,15 @@ class KeyOwnership:
         return all(one.is_part for one in interfaces)
 
 
+def homes_of(count: int, most: int, hosts: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """The task of each of so many partitions."""
+    if count <= most:
+        return tuple(range(count))
+    ranked = sorted(range(count), key=lambda number: (hosts[number] if hosts else (), number))
+    home = {number: place * most // count for place, number in enumerate(ranked)}
+    return tuple(home[number] for number in range(count))
+
+
 def partition_sets(
     interfaces: Mapping[str, Interface], scans: Sequence[Scan]
 ) -> dict[str, PartitionSet]:
@@ -109,15 +114,23 @@ def partition_sets(
     for one in interfaces.values():
         source, part = interface_of(one.name), one.partition
         if part is not None and one.is_part and part.by and source not in found:
-            found[source] = parse_set(part.by, columns_of_source(one, scans))
+            every = [i for i in interfaces.values() if interface_of(i.name) == source]
+            found[source] = parse_set(part.by, columns_of_source(every, scans))
     return found
 
 
-def columns_of_source(interface: Interface, scans: Iterable[Scan]) -> list[Column]:
-    """The columns of a source, with the types that protocols declare."""
-    columns = {column.name: column for column in interface.columns}
+def columns_of_source(parts: Sequence[Interface], scans: Iterable[Scan]) -> list[Column]:
+    """The columns of the partitions of a source, with the types that protocols declare. A partition
+    may be empty, or its files may come later.
+    """
+    columns: dict[str, Column] = {}
+    for one in parts:
+        with suppress(SourceError):
+            columns = {column.name: column for column in one.columns}
+            break
+    names = {one.name for one in parts}
     for scan in scans:
-        if interface.name in scan.interfaces:
+        if names & set(scan.interfaces):
             for f in (*scan.columns, *scan.checked):
                 if not f.name.startswith("#"):
                     columns[f.read_from] = Column(f.read_from, f.type, f.clock)
