@@ -51,7 +51,7 @@ class Partition:
     count: int
     """The number of all partitions."""
     by: str
-    """The partitioning set, as text."""
+    """The partitioning set, as text; empty: tuples are spread without regard to their values."""
     bounds: tuple[int, ...] = ()
     """The ends of the ranges of hashes that each partition has; empty: that is not known."""
     host: str = ""
@@ -68,6 +68,11 @@ class Interface:
     options: tuple[tuple[str, str], ...] = ()
     partition: Partition | None = field(default=None, kw_only=True)
     """The partition of a source that it is; None: it is a source of its own."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is one of several partitions of a source."""
+        return self.partition is not None and self.partition.count > 1
 
     @property
     def is_packets(self) -> bool:

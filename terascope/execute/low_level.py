@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from terascope.execute.merge import LeftoverJoin, Merging, small_leftovers
-from terascope.execute.partition_check import check_of, contradictions, named_tuples
+from terascope.execute.partition_check import PartitionHashes, check_of, checked_across
 from terascope.execute.partition_task import PartitionWork
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead
@@ -70,6 +70,13 @@ class BatchEngine(Protocol[OnePass, HighRows]):
         """The number of tasks that run at once."""
         ...
 
+    @property
+    def partition_tasks(self) -> int:
+        """The most tasks that read partitions; where there are more partitions, tasks read several
+        of them.
+        """
+        ...
+
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> OnePass:
         """Run the reading tasks. `leftovers`: the streams of tuples that no task could join."""
         ...
@@ -80,8 +87,8 @@ class BatchEngine(Protocol[OnePass, HighRows]):
         leftovers: Collection[int],
         hosts: Sequence[Sequence[str]],
     ) -> OnePass:
-        """Run the tasks that read partitions, each on a host that holds its partition if Spark
-        allows it.
+        """Run the tasks that read partitions, each on a host that holds its partitions if Spark
+        allows it. `hosts`: of each task.
         """
         ...
 
@@ -236,7 +243,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         checks = tuple(check_of(read, owned) for read in reads)
         work = PartitionWork(
             readings,
-            owned.count,
+            owned.homes(self._engine.partition_tasks),
             frozenset(number for number, name in names.items() if name in owned.kept),
             tuple(planned.inside.values()),
             planned.targets,
@@ -246,17 +253,9 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             all(read.low is None or read.low.compiled for read in reads),
         )
         leftovers = [n for reading in readings for n in leftover_streams(reading.joins)]
-        one = self._engine.read_partitions(work, leftovers, owned.hosts)
-        for name, (hashed, *partitions) in contradictions(one.reports.lines("values")).items():
-            read, how = next(
-                (read, check.sources[name])
-                for read, check in zip(reads, checks, strict=True)
-                if check is not None and name in check.sources
-            )
-            splits = [split for split in read.splits if split.source == name]
-            mistake = named_tuples(how, read, splits, hashed, partitions)
-            if mistake is not None:
-                raise mistake
+        one = self._engine.read_partitions(work, leftovers, owned.task_hosts(work.homes))
+        seen = list(map(PartitionHashes.of_json, one.reports.lines("values")))
+        checked_across(seen, reads, owned)
         reports = reports_from_json(one.reports.lines("report"))
         for read in reads:
             own = {i.name for i in read.interfaces}

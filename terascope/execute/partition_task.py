@@ -1,5 +1,8 @@
 """A task that reads one partition of each partitioned source, and finishes what the partition owns.
 
+Where there are many more partitions than processes a task reads several, and owns the groups of all
+of them: a task costs Spark 20 ms, whatever it does.
+
 In: the reads of partitioned sources with their low-level plans, and the streams above the low level
 that a partition computes by itself. Out: the `Outgoing` rows of reading tasks, without those that
 stay inside: groups whose keys determine the partition are complete here, so that windows are
@@ -42,8 +45,8 @@ class PartitionWork:
     """The work of the tasks that read partitions."""
 
     readings: tuple[NativeRead, ...]
-    count: int
-    """The number of tasks."""
+    homes: Mapping[str, Sequence[int]]
+    """The task that reads each partition, by source."""
     kept: frozenset[int]
     """The low-level streams whose groups are complete in each partition."""
     inside: tuple[InsideStream, ...]
@@ -54,6 +57,11 @@ class PartitionWork:
     checks: tuple[PartitionCheck | None, ...]
     """For each read: whether its tuples are in the partitions they belong to."""
     compiled: bool = True
+
+    @property
+    def count(self) -> int:
+        """The number of tasks."""
+        return 1 + max(home for homes in self.homes.values() for home in homes)
 
     def bundles(self) -> list[tuple[Bundle, ...]]:
         """For each task, its splits of each read with the epochs that it owns."""
@@ -66,12 +74,15 @@ class PartitionWork:
         for split in read.splits:
             number = partition_of(split.interface)
             assert number is not None
-            parts[number].append(split)
+            parts[self.homes[split.source][number]].append(split)
         mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
+        names = {one.name for one in read.interfaces}
         for place, query in enumerate(read.queries):
             stream = reading.streams[place]
             if not isinstance(query, LowAggregate) or self.targets[stream].feeds:
                 continue  # windows are put together from the partial groups of all slices
+            if not set(query.interfaces) <= names:
+                continue  # other reads have tuples of the same groups
             if stream in self.kept:
                 for own in mine:
                     own[place] = EVERYTHING
@@ -82,11 +93,11 @@ class PartitionWork:
 
 
 def partition_rows(work: PartitionWork, bundles: Sequence[Bundle]) -> Iterator[Outgoing]:
-    """Run the work of one partition."""
+    """Run the work of one task."""
     number = bundles[0].number
     held = HeldRows(work)
     for reading, bundle, check in zip(work.readings, bundles, work.checks, strict=True):
-        see = None if check is None else check.of_partition(number)
+        see = None if check is None else check.of_task(number)
         yield from held.keep(low_rows(reading, bundle, see))
         if see is not None:
             yield from see.reports()

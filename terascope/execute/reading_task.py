@@ -91,9 +91,9 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
 def low_rows(
     reading: NativeRead,
     bundle: Bundle,
-    see: Callable[[pa.RecordBatch, str], None] | None = None,
+    see: Callable[[pa.RecordBatch, Split], None] | None = None,
 ) -> Iterator[Outgoing]:
-    """The output of a reading task. `see` is called with every batch, and its interface."""
+    """The output of a reading task. `see` is called with every batch, and its split."""
     read = reading.read
     assert read.low is not None
     owned = bundle.owned or {}

@@ -169,11 +169,11 @@ class LowTask:
         self,
         splits: Sequence[Split],
         clocks: Sequence[str] = (),
-        see: Callable[[pa.RecordBatch, str], None] | None = None,
+        see: Callable[[pa.RecordBatch, Split], None] | None = None,
     ) -> Iterator[Ready]:
         """Read the splits. Batches are combined into large ones for aggregations, which end where
         epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
-        complete. `see` is called with every batch that was read, and its interface.
+        complete. `see` is called with every batch that was read, and its split.
         """
         queries = [aggregator.query for aggregator in self._aggregators.values()]
         self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
@@ -183,7 +183,7 @@ class LowTask:
             for columns in self.meter.over("read", tuples):
                 note_clocks(columns, clocks, report)
                 if see is not None:
-                    see(columns, split.interface)
+                    see(columns, split)
                 if columns.num_rows:
                     yield from self._see(columns)
                 if self._is_full():

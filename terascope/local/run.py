@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
+from typing import Final
 
 import pyarrow as pa
 
@@ -38,6 +39,9 @@ from terascope.physical.rules.finish_in_tasks import needed
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
+
+PARTITION_TASKS: Final = 16
+"""Partitions are read one by one up to this number; tables of one partition are smaller."""
 
 
 class LocalPass:
@@ -85,6 +89,10 @@ class LocalEngine:
     tasks: int = 1
     processes: int = 1
     """The number of processes that compile kernels at once."""
+
+    @property
+    def partition_tasks(self) -> int:
+        return max(PARTITION_TASKS, self.tasks)
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> LocalPass:
         del leftovers  # all rows are in this process

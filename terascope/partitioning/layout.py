@@ -9,7 +9,6 @@ After a re-split other ranges of hashes hold from a point in time on: each of th
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -113,4 +112,4 @@ def write_layout(folder: Path, layout: Layout) -> None:
     draft = path.with_name(path.name + ".new")
     draft.write_text(json.dumps(layout.to_json(), indent=1), encoding="utf-8")
     sync(draft)
-    os.replace(draft, path)
+    draft.replace(path)

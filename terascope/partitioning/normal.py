@@ -222,7 +222,9 @@ def prefix_form(form: NormalForm, lengths: list[Expr], bounded: Bounded) -> Norm
     """The form of prefix(address, n4[, n6])."""
     known = [length for one in lengths if (length := fixed_number(one)) is not None]
     limits = (V4, V6)
-    if len(known) < len(lengths) or any(not 0 <= n <= m for n, m in zip(known, limits)):
+    if len(known) < len(lengths) or any(
+        not 0 <= n <= m for n, m in zip(known, limits, strict=False)
+    ):
         return None
     match form.core, known:
         case AddressPrefix(base, v4, v6), [first, second]:

@@ -2,7 +2,9 @@
 
 In: an interface, and the partitioning set that is declared for it, or the manifest that `terascope
 split` left beside the data. Out: one interface for each partition; a source without partitions is
-itself. All partitions answer to the name of the source: a query reads the merge of them.
+itself. All partitions answer to the name of the source: a query reads the merge of them. A folder
+that was split anew in the course of time, or without regard to values, has partitions that own no
+groups.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 from terascope.connectors.base import find_files, partition_name
 from terascope.connectors.registry import GENERATE, Interface, Partition
 from terascope.diagnostic import SourceError
-from terascope.partitioning.layout import Layout, read_layout
+from terascope.partitioning.layout import read_layout
 
 
 def partitions_of(interface: Interface, declared: str | None) -> list[Interface]:
@@ -25,9 +27,11 @@ def partitions_of(interface: Interface, declared: str | None) -> list[Interface]
     folder = Path(interface.location)
     layout = read_layout(folder) if interface.kind != GENERATE and folder.is_dir() else None
     if layout is not None and declared is None:
+        # The ranges may have moved within a slice: which groups are whole then is unknown.
+        by, bounds = (layout.by, layout.bounds) if len(layout.generations) == 1 else ("", ())
         return [
             part_of(interface, str(folder / one.path), Partition(
-                number, len(layout.partitions), layout.by, known_bounds(layout), one.host
+                number, len(layout.partitions), by, bounds if by else (), one.host
             ))
             for number, one in enumerate(layout.partitions)
         ]  # fmt: skip
@@ -45,11 +49,6 @@ def partitions_of(interface: Interface, declared: str | None) -> list[Interface]
 def part_of(interface: Interface, location: str, partition: Partition) -> Interface:
     name = partition_name(interface.name, partition.number)
     return replace(interface, name=name, location=location, partition=partition)
-
-
-def known_bounds(layout: Layout) -> tuple[int, ...]:
-    """The ranges of hashes of all tuples; none where they have changed in the course of time."""
-    return layout.bounds if len(layout.generations) == 1 else ()
 
 
 def declared_locations(interface: Interface) -> list[str]:

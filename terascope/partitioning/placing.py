@@ -66,6 +66,7 @@ def add_column(hashes: Hashes, values: pa.Array) -> None:
 def words_of(values: pa.Array) -> Ints:
     """A word for each value, the same for equal values of a type."""
     type = values.type
+    plain: Ints
     if pa.types.is_string(type) or pa.types.is_binary(type):
         return words_of_bytes(values)
     if pa.types.is_floating(type):
@@ -74,10 +75,11 @@ def words_of(values: pa.Array) -> Ints:
     else:
         filled = values.fill_null(False) if pa.types.is_boolean(type) else values.fill_null(0)
         plain = filled.to_numpy(zero_copy_only=False).astype(np.int64)
-    if values.null_count:
-        missing = values.is_null().to_numpy(zero_copy_only=False)
-        plain = np.where(missing, np.int64(MISSING), plain)
-    return plain
+    if not values.null_count:
+        return plain
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    words: Ints = np.where(missing, np.int64(MISSING), plain)
+    return words
 
 
 def words_of_bytes(values: pa.Array) -> Ints:

@@ -8,15 +8,33 @@ a task that reads partition i owns every group whose key determines partition i,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from terascope.connectors.base import Column, interface_of
+from terascope.connectors.base import Column, arrow_type, interface_of
 from terascope.connectors.registry import Interface
+from terascope.diagnostic import SourceError
 from terascope.partitioning.compatible import kept_streams
 from terascope.partitioning.sets import PartitionSet, parse_set
 from terascope.plan.expr import Col, walk
-from terascope.plan.rel import Rel, Scan
+from terascope.plan.rel import (
+    Filter,
+    Lookup,
+    Merge,
+    Project,
+    Read,
+    Rel,
+    Scan,
+    Window,
+    inputs,
+)
+from terascope.plan.rel import walk as operators_of
+from terascope.types import Type
+
+EACH_BY_ITSELF: Final = (Scan, Read, Filter, Project, Window, Merge, Lookup)
+"""Operators that put no two tuples together."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +42,9 @@ class KeyOwnership:
     """The partitioned sources of a job, and the streams that their partitions compute."""
 
     sets: Mapping[str, PartitionSet]
-    """The partitioning set, by the name of the source."""
+    """The partitioning set, by the name of the source; a source whose partitions are by no values
+    has none.
+    """
     counts: Mapping[str, int]
     """The number of partitions, by the name of the source."""
     kept: frozenset[str]
@@ -33,11 +53,30 @@ class KeyOwnership:
     """Why every other stream is central."""
     hosts: tuple[tuple[str, ...], ...] = ()
     """The hosts that hold each partition."""
+    linked: tuple[frozenset[str], ...] = ()
+    """Sources of which partitions put tuples together: equal values are in partitions of the same
+    number in all of them."""
 
     @property
     def count(self) -> int:
-        """The number of tasks that read partitions."""
+        """The number of tasks that read partitions, each in a task of its own."""
         return max(self.counts.values())
+
+    def homes(self, most: int, by_host: bool = True) -> dict[str, tuple[int, ...]]:
+        """The task that reads each partition, by source. Where there are more than so many
+        partitions, a task reads several, and owns the groups of all of them: of one host, as far as
+        that goes. Partitions of the same number of sources with equally many are in one task.
+        """
+        hosts = self.hosts if by_host else ()
+        return {source: homes_of(count, most, hosts) for source, count in self.counts.items()}
+
+    def task_hosts(self, homes: Mapping[str, Sequence[int]]) -> list[tuple[str, ...]]:
+        """The hosts that hold the partitions of each task."""
+        found: dict[int, dict[str, None]] = {}
+        for some in homes.values():
+            for number, home in enumerate(some):
+                found.setdefault(home, {}).update(dict.fromkeys(self.hosts[number]))
+        return [tuple(found.get(home, ())) for home in range(1 + max(found))]
 
     @property
     def host_count(self) -> int:
@@ -51,7 +90,16 @@ class KeyOwnership:
 
     def has(self, interfaces: Iterable[Interface]) -> bool:
         """Whether all interfaces of a read are partitions."""
-        return all(one.partition is not None for one in interfaces)
+        return all(one.is_part for one in interfaces)
+
+
+def homes_of(count: int, most: int, hosts: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """The task of each of so many partitions."""
+    if count <= most:
+        return tuple(range(count))
+    ranked = sorted(range(count), key=lambda number: (hosts[number] if hosts else (), number))
+    home = {number: place * most // count for place, number in enumerate(ranked)}
+    return tuple(home[number] for number in range(count))
 
 
 def partition_sets(
@@ -65,16 +113,24 @@ def partition_sets(
     found: dict[str, PartitionSet] = {}
     for one in interfaces.values():
         source, part = interface_of(one.name), one.partition
-        if part is not None and part.count > 1 and source not in found:
-            found[source] = parse_set(part.by, columns_of_source(one, scans))
+        if part is not None and one.is_part and part.by and source not in found:
+            every = [i for i in interfaces.values() if interface_of(i.name) == source]
+            found[source] = parse_set(part.by, columns_of_source(every, scans))
     return found
 
 
-def columns_of_source(interface: Interface, scans: Iterable[Scan]) -> list[Column]:
-    """The columns of a source, with the types that protocols declare."""
-    columns = {column.name: column for column in interface.columns}
+def columns_of_source(parts: Sequence[Interface], scans: Iterable[Scan]) -> list[Column]:
+    """The columns of the partitions of a source, with the types that protocols declare. A partition
+    may be empty, or its files may come later.
+    """
+    columns: dict[str, Column] = {}
+    for one in parts:
+        with suppress(SourceError):
+            columns = {column.name: column for column in one.columns}
+            break
+    names = {one.name for one in parts}
     for scan in scans:
-        if interface.name in scan.interfaces:
+        if names & set(scan.interfaces):
             for f in (*scan.columns, *scan.checked):
                 if not f.name.startswith("#"):
                     columns[f.read_from] = Column(f.read_from, f.type, f.clock)
@@ -88,33 +144,82 @@ def columns_read(partitions: PartitionSet) -> list[Column]:
     return [Column(name, type) for name, type in typed.items()]
 
 
+Family: TypeAlias = tuple[int, tuple[int, ...], tuple[str, ...]]
+"""The number of partitions, the ranges of hashes, and the types of the values that are hashed:
+sources that have all of them in common may have equal values in partitions of the same number."""
+
+
 def key_ownership(
     interfaces: Mapping[str, Interface], sets: Mapping[str, PartitionSet], trees: Mapping[str, Rel]
 ) -> KeyOwnership | None:
     """The ownership by key of a plan; None: no source has several partitions."""
-    if not sets:
-        return None
-    parts = [one for one in interfaces.values() if interface_of(one.name) in sets]
-    families: dict[tuple[int, tuple[int, ...]], dict[str, PartitionSet]] = {}
+    families: dict[Family, dict[str, PartitionSet]] = {}
     hosts: dict[int, dict[str, None]] = {}
     counts: dict[str, int] = {}
-    for one in parts:
-        assert one.partition is not None
+    for one in interfaces.values():
+        if one.partition is None or not one.is_part:
+            continue
         source = interface_of(one.name)
         counts[source] = one.partition.count
-        family = families.setdefault((one.partition.count, one.partition.bounds), {})
-        family[source] = sets[source]
+        if source in sets:
+            family = one.partition.count, one.partition.bounds, hashed_types(sets[source])
+            families.setdefault(family, {})[source] = sets[source]
         if one.partition.host:
             hosts.setdefault(one.partition.number, {})[one.partition.host] = None
+    if not counts:
+        return None
     kept: set[str] = set()
     reasons: dict[str, str] = {}
-    for family in families.values():  # only sources that are split alike can be joined in a task
-        found = kept_streams(trees, family)
+    linked: list[frozenset[str]] = []
+    for members in families.values():  # only sources that are split alike can meet in a task
+        found = kept_streams(trees, members)
         kept |= found.streams
         reasons |= found.reasons
+        linked += linked_sources(trees, found.streams)
     central = {name: why for name, why in reasons.items() if name not in kept}
     most = max(counts.values())
     return KeyOwnership(
-        {name: sets[name] for name in counts}, counts, frozenset(kept), central,
-        tuple(tuple(hosts.get(number, ())) for number in range(most)),
+        {name: sets[name] for name in counts if name in sets}, counts, frozenset(kept), central,
+        tuple(tuple(hosts.get(number, ())) for number in range(most)), tuple(linked),
     )  # fmt: skip
+
+
+def hashed_types(partitions: PartitionSet) -> tuple[str, ...]:
+    """The types of values, as far as hashes tell them apart: a whole number has the same hash
+    whatever its width.
+    """
+
+    def hashed_type(type: Type) -> str:
+        if type.is_whole:
+            return "number"
+        return "bytes" if type.is_text or type.is_address else str(arrow_type(type))
+
+    return tuple(hashed_type(expr.type) for expr in partitions.expressions)
+
+
+def linked_sources(trees: Mapping[str, Rel], kept: Collection[str]) -> list[frozenset[str]]:
+    """The sources whose tuples meet in the groups and joins of the streams that are kept."""
+    found: dict[str, frozenset[str]] = {}
+
+    def below(rel: Rel) -> frozenset[str]:
+        if isinstance(rel, Scan):
+            return frozenset(map(interface_of, rel.interfaces))
+        if isinstance(rel, Read):
+            return of_stream(rel.stream)
+        return frozenset().union(*map(below, inputs(rel)))
+
+    def of_stream(name: str) -> frozenset[str]:
+        if name not in found:
+            found[name] = below(trees[name]) if name in trees else frozenset()
+        return found[name]
+
+    groups: list[frozenset[str]] = []
+    for name in kept:
+        for node in operators_of(trees[name]):
+            meeting = below(node)
+            if len(meeting) < 2 or isinstance(node, EACH_BY_ITSELF):
+                continue
+            touched = [one for one in groups if one & meeting]
+            groups = [one for one in groups if not one & meeting]
+            groups.append(meeting.union(*touched))
+    return groups

@@ -65,6 +65,8 @@ from terascope.spark.write import part_report, reported_parts
 EXCHANGE_BYTES: Final = 256 << 20
 """The most bytes of partial groups for PySpark's own exchange, which holds many rows at a time; the
 exchange of DataFrames holds one."""
+PARTITIONS_EACH: Final = 4
+"""The tasks that read partitions for each that runs at once."""
 KEPT: Final = StorageLevel.MEMORY_AND_DISK
 META: Final = "#meta"
 
@@ -116,6 +118,10 @@ class SparkBatchEngine:
     @property
     def processes(self) -> int:
         return parallelism(master_of(self.spark))
+
+    @property
+    def partition_tasks(self) -> int:
+        return max(self.tasks, PARTITIONS_EACH * self.processes)
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> SparkPass:
         sent = ReportFilter.of(leftovers, self.tasks)

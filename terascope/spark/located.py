@@ -22,7 +22,7 @@ def located_numbers(spark: SparkSession, hosts: Sequence[Sequence[str]]) -> RDD[
     if not any(hosts):
         return context.parallelize(range(len(hosts)), max(1, len(hosts)))
     jvm: Any = context._jvm
-    serializer = CPickleSerializer()
+    serializer: Any = CPickleSerializer()
     items = jvm.java.util.ArrayList()
     for number, names in enumerate(hosts):
         places = jvm.java.util.ArrayList()

@@ -109,7 +109,7 @@ class MicroBatch:
 
     def run(self) -> None:
         state = self.state
-        self._context.partition_values.take(self._values)
+        self._context.partition_values.take(self._number, self._values, self._fresh)
         began = time.thread_time_ns()
         ingest_heartbeats(state, self._beats, self._offset)
         self._heartbeat_ns += time.thread_time_ns() - began
@@ -136,6 +136,7 @@ class MicroBatch:
         self._watermarks = replace(self._watermarks, present=known.get)
         self._hops.append(("high level", time.time()))
         self._context.expire(state)
+        self._context.partition_values.expire(state.segments)
 
     def _current_watermarks(self) -> Watermarks:
         """The watermarks of every stream of the plan, from those of the low-level streams."""

@@ -56,9 +56,16 @@ class RunContext:
 
     @cached_property
     def partition_values(self) -> PartitionValues:
-        """The values that the partitions of sources have had so far."""
-        job = self.plan.job
-        return PartitionValues(self.folder.path / "partitions", job.ownership, job.reads)
+        """The values that the partitions of sources have."""
+        job, before = self.plan.job, self.states.newest()
+        done = -1 if before is None else before.batch
+        otherwise = {
+            one.key
+            for one in self.plan.low
+            if one.groups is not None and (one.descending or one.kept_by not in (None, one.value))
+        }
+        folder = self.folder.path / "partitions"
+        return PartitionValues(folder, job.ownership, job.reads, otherwise, done)
 
     @cached_property
     def expire(self) -> Expiry:

@@ -55,6 +55,8 @@ class StreamSource(StreamRead):
     tasks: int
     epochs: Mapping[int, Epoch]
     """The epochs, by the number of a stream of groups."""
+    homes: Mapping[str, Sequence[int]]
+    """The task that reads each partition, by source."""
     sample_tuples: int
     """The size of the samples that tasks report for planning trees; 0: no samples."""
     sample_seconds: float
@@ -108,15 +110,15 @@ class LiveSource:
             ours = [s for s in splits if s.interface in names]
             ours = arrived(ours, native.read.columns, last.arrived_ns)
             if native.kept:
-                parts = by_partition(ours)
+                numbers, parts = by_home(ours, source.homes)
             else:
-                parts = even_bundles(ours, source.tasks, source.edge)
+                numbers, parts = [], even_bundles(ours, source.tasks, source.edge)
             mine = owned_epochs(source, native, parts, state, first, last)
             closed = {n: state.closed.get(n, ()) for n in names}
-            for some, epochs in zip(parts, mine, strict=True):
-                number = partition_of(some[0].interface) if native.kept and some else None
+            for at, (some, epochs) in enumerate(zip(parts, mine, strict=True)):
+                number = numbers[at] if numbers else len(made)
                 task = ReadTask(
-                    place, some, len(made) if number is None else number, epochs, closed, planned,
+                    place, some, number, epochs, closed, planned,
                     json.dumps(end), trees, -(-sample // len(parts)),
                 )  # fmt: skip
                 made.append(task)
@@ -138,14 +140,19 @@ class LiveSource:
         return self._source.sample_tuples
 
 
-def by_partition(splits: Sequence[Split]) -> list[tuple[Split, ...]]:
-    """The splits of each partition; one empty task where there are none, for its heartbeat."""
+def by_home(
+    splits: Sequence[Split], homes: Mapping[str, Sequence[int]]
+) -> tuple[list[int], list[tuple[Split, ...]]]:
+    """The tasks that read partitions, by number, and the splits of each. Where there is nothing to
+    read, one task is left, for its heartbeat.
+    """
     found: dict[int, list[Split]] = {}
     for split in splits:
         number = partition_of(split.interface)
         assert number is not None
-        found.setdefault(number, []).append(split)
-    return [tuple(found[number]) for number in sorted(found)] or [()]
+        found.setdefault(homes[split.source][number], []).append(split)
+    numbers = sorted(found)
+    return numbers or [0], [tuple(found[number]) for number in numbers] or [()]
 
 
 def initial_offset(source: StreamSource) -> dict[str, str]:

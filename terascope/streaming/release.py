@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from terascope.analysis.moving import ALL, earlier
+from terascope.analysis.order import emitted_orders
 from terascope.analysis.release import Release, ReleasePart, complete_below
 from terascope.analysis.watermarks import Watermarks
 from terascope.execute.rows.task_joins import MEMORY_SHARE
@@ -111,9 +112,17 @@ class Releasing:
 
     def _homes(self, members: Sequence[Waiting]) -> Sequence[int | None]:
         """The partitions that compute some queries, each from the rows that it has stored; None:
-        one task computes them from all rows.
+        one task computes them from all rows. Rows of several partitions can be put in order by
+        columns without a band only.
         """
-        return self._homes_of(output.name for output, _ in members)
+        names = [output.name for output, _ in members]
+        return [None] if any(map(self._has_band, names)) else self._homes_of(names)
+
+    def _has_band(self, stream: str) -> bool:
+        trees = self._context.plan.trees
+        orders = emitted_orders(trees.streams[stream], trees.stream_orders[stream])
+        visible = {f.name for f in trees.streams[stream].visible}
+        return any(order.slope.band for name, order in orders.items() if name in visible)
 
     def _homes_of(self, streams: Iterable[str]) -> Sequence[int | None]:
         owned = self._context.plan.job.ownership
@@ -143,7 +152,8 @@ class Releasing:
                 return DueJoin(join, left, right, tied, range_, order, output.ordered)
             case RowPipelines() as pipelines:
                 found = tuple(leaves[one.stream] for one in pipelines.inputs)
-                return DuePipelines(pipelines, found, range_)
+                ordered = () if home is None else output.ordered
+                return DuePipelines(pipelines, found, range_, ordered)
             case InSpark() if home is not None:
                 return self._relations(output, bounds, leaves)
             case _:

@@ -15,6 +15,7 @@ from terascope.partitioning.placing import even_bounds, partition_numbers, value
 from terascope.partitioning.sets import parse_set
 from terascope.types import Type
 from tests.properties.engines import TYPES
+from tests.properties.stream_cases import Tuples, whole
 
 SETS = (
     "a", "b", "a, b", "ip", "a & 6", "b / 3, ip", "ip & 0xFFFFFF00", "s", "a, s", "b % 4", "b, ip",
@@ -42,6 +43,24 @@ def divided(
     for number, one in zip(numbers.tolist(), tuples, strict=True):
         found[number].append(one)
     return found
+
+
+def partitioned_files(
+    interface: Interface, tuples: Tuples, by: str, count: int, rng: random.Random
+) -> dict[str, Interface]:
+    """The files of a stream in partitions, each in a folder of its own. Some sources have no
+    partitions, and some are split by another set.
+    """
+    if rng.random() < 0.1:
+        return whole(interface, tuples, rng)
+    if rng.random() < 0.15:
+        by, count = random_partitions(rng)
+    folders: list[Path] = []
+    for number, some in enumerate(divided(tuples, by, count)):
+        folders.append(Path(interface.location) / f"part{number}")
+        inner = replace(interface, location=str(folders[-1]))
+        whole(inner, [dict(one) for one in some], rng)
+    return as_partitions(interface, folders, by, declared=rng.random() < 0.5)
 
 
 def as_partitions(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast, get_args
@@ -88,18 +88,35 @@ class StreamCase:
         return {name: readable(answer) for name, answer in delivered(plan, rows).items()}
 
 
-def make_stream_case(seed: int, folder: Path, queries: int, rows: int) -> StreamCase:
+Binding: TypeAlias = Callable[[Interface, Tuples, random.Random], dict[str, Interface]]
+"""Writes the tuples of an interface to files, and binds these."""
+
+
+def whole(interface: Interface, tuples: Tuples, rng: random.Random) -> dict[str, Interface]:
+    """One to four files in the folder of the interface."""
+    kind = cast(FileKind, interface.kind)
+    write_files(Path(interface.location), kind, cut(tuples, rng), rng)
+    return {interface.name: interface}
+
+
+def make_stream_case(
+    seed: int,
+    folder: Path,
+    queries: int,
+    rows: int,
+    bind: Binding = whole,
+    sets: type[StreamSet] = StreamSet,
+) -> StreamCase:
     """The case of a seed, its files under `folder`."""
     rng = random.Random(seed)
     band = rng.choice([0, 0, 1, 3, 8])
-    interfaces = {}
+    interfaces: dict[str, Interface] = {}
     for place, name in enumerate(INTERFACES):
         count = rng.choice([rows, rows // 3, 2 * rows])
         tuples = random_tuples(random.Random(seed * 7 + place), count, band)
         kind: FileKind = rng.choice(["parquet", "csv", "json"])
-        write_files(folder / name, kind, cut(tuples, rng), rng)
         options = (("null", NULL),) if kind == "csv" else ()
-        interfaces[name] = Interface(name, kind, str(folder / name), options)
+        interfaces |= bind(Interface(name, kind, str(folder / name), options), tuples, rng)
     total = sum(data_bytes(path) for i in interfaces.values() for path in i.files)
     bindings = Bindings(
         interfaces,
@@ -107,7 +124,7 @@ def make_stream_case(seed: int, folder: Path, queries: int, rows: int) -> Stream
         config=WITHOUT_COMPILING.changed(split_bytes=1 << 9),
     )
     (folder / WATCH_FILE).write_text(WATCHED, encoding="utf-8")
-    text = StreamSet(seed, [protocol(band)]).text(queries)
+    text = sets(seed, [protocol(band)]).text(queries)
     stops = random_stops(rng)
     return StreamCase(
         seed,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from terascope.connectors.arrival import arrived, held_columns, with_arrival
-from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport
+from terascope.connectors.base import LAYERS, POSITION, Column, ReadReport, interface_of
 from terascope.connectors.dataframe import DataFrameInterface
 from terascope.connectors.registry import Interface, read_split
 from terascope.functions.base import Value
@@ -54,7 +54,7 @@ class ConnectorSources:
         given: list[Row] = []
         for interface in scan.interfaces:
             read = self.reading(interface, needed_columns(scan)).columns
-            columns = {**read, IFACE: [interface] * len(read[POSITION])}
+            columns = {**read, IFACE: [interface_of(interface)] * len(read[POSITION])}
             chosen = [columns[connector_column(c)] for c in scan.columns]
             rows = zip(*chosen, strict=True)
             if scan.layer is not None:

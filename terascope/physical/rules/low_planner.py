@@ -211,9 +211,9 @@ def connector_columns(
     below: dict[str, Expr] = {}
     for f in scan.columns:
         name = f.read_from if f.read_from in have or f.name != IFACE else INTERFACE
-        sources = {interface_of(one) for one in names}
+        sources = [*{interface_of(one) for one in names}]
         if name not in have and f.name == IFACE and len(sources) == 1:
-            below[f.name] = Lit(*sources, Type.STRING)
+            below[f.name] = Lit(sources[0], Type.STRING)
         else:
             below[f.name] = Col(name, f.type)
     return below

@@ -1,7 +1,8 @@
 """Each source is read once for the whole set.
 
-In: a draft whose queries are split. Out: one `SourceRead` for all packet interfaces together, and
-one for every other interface with all its partitions. Its columns are the union of the columns of
+In: a draft whose queries are split. Out: one `SourceRead` for all packet interfaces together (one
+for those with partitions, one for the others), and one for every other interface with all its
+partitions. Its columns are the union of the columns of
 all scans; its predicate drops only tuples that no scan takes.
 """
 
@@ -25,6 +26,7 @@ from terascope.plan.rel import Scan
 from terascope.types import Type
 
 PACKETS = "packets"
+PACKETS_IN_PARTITIONS = "packets in partitions"
 MOST_TERMS = 12
 """A source predicate of more alternatives costs more than it saves."""
 
@@ -37,8 +39,10 @@ def read_sources(draft: JobDraft) -> JobDraft:
     uses = [scan_use(stream.rel) for stream in draft.split.low]
     names = sorted({n for scan, _ in uses for n in scan.interfaces})
     bound = [draft.interfaces[n] for n in names]
-    packets = [i for i in bound if i.is_packets]
+    packets = [i for i in bound if i.is_packets and not i.is_part]
+    parts = [i for i in bound if i.is_packets and i.is_part]  # tasks that read them are apart
     groups = [(PACKETS, packets)] if packets else []
+    groups += [(PACKETS_IN_PARTITIONS if packets else PACKETS, parts)] if parts else []
     others: dict[str, list[Interface]] = {}
     for one in bound:
         if not one.is_packets:
@@ -65,9 +69,7 @@ def source_read(
         if ours - set(scan.interfaces):
             add_column(columns, Column(INTERFACE, Type.STRING), name)
     for source in {interface_of(name) for name in ours} & draft.sets.keys():
-        for column in columns_read(
-            draft.sets[source]
-        ):  # whether a tuple is where it belongs is checked
+        for column in columns_read(draft.sets[source]):  # to check where each tuple is
             add_column(columns, column, name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
     splits: list[Split] = []

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -48,6 +48,10 @@ from terascope.streaming.state.manifest import GrowingResult
 from terascope.streaming.state.resume import resumed_state
 from terascope.streaming.state.runs import RunFolder
 from terascope.streaming.state.state import StateFolder, StreamState
+
+HOMES_EACH: Final = 2
+"""Where a source has many partitions: the tasks that read them in a micro-batch, for each that runs
+at once. A task costs Spark 20 ms."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,8 @@ class Runner:
     def _pipeline(self) -> Pipeline:
         states = StateFolder(self.folder.state)
         before = states.newest()
-        owned = self.plan.job.ownership
-        destinations = self._config.tasks if owned is None else owned.count
+        owned, most = self.plan.job.ownership, self._config.tasks
+        destinations = most if owned is None else min(owned.count, HOMES_EACH * most)
         state = resumed_state(self.plan, before, destinations)
         if before is not None:
             states.save(state)
@@ -157,6 +161,7 @@ class Runner:
         """The live interfaces, and the work of the tasks of every micro-batch."""
         plan, config = self.plan, self._config
         targets, destinations = plan.deliveries.targets, self.pipeline.state.destinations
+        owned = plan.job.ownership
         reads = (
             NativeRead(
                 read,
@@ -165,7 +170,7 @@ class Runner:
                 self.sink,
                 destinations,
                 kept=kept_numbers(plan, read),
-                check=None if plan.job.ownership is None else check_of(read, plan.job.ownership),
+                check=None if owned is None else check_of(read, owned),
             )
             for read in plan.deliveries.reads
         )
@@ -183,6 +188,7 @@ class Runner:
             str(self.folder.path),
             config.tasks,
             stream_epochs(plan),
+            {} if owned is None else owned.homes(destinations, by_host=False),
             config.replan_sample_tuples if self.replanner.wants_samples else 0,
             config.replan_sample_seconds,
         )

@@ -18,6 +18,7 @@ from typing import Any, Final
 from terascope.analysis.moving import ALL
 from terascope.analysis.release import complete_below
 from terascope.analysis.watermarks import Watermarks
+from terascope.connectors.base import interface_of
 from terascope.diagnostic import OutputError
 from terascope.functions.base import Value
 from terascope.physical.stream.plan import LowStream, RunningStream, StreamOutput, StreamPlan
@@ -40,7 +41,7 @@ def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: in
         OutputError: a query that was not changed can no longer be what it was.
     """
     told = {output.name: description(output, plan) for output in plan.outputs}
-    schemas = source_schemas(plan)
+    schemas, partitions = source_schemas(plan), source_partitions(plan)
     if before is None:
         state = StreamState(destinations=destinations)
         state.streams = {key: StreamProgress() for key in plan.leaves.values()}
@@ -48,11 +49,12 @@ def resumed_state(plan: StreamPlan, before: StreamState | None, destinations: in
     else:
         state = before.copy()
         check_unchanged(before, told, schemas)
+        check_partitions(before, partitions)
         if before.ended:  # all slices are closed: whatever comes begins with the next ones
             before = replace(before, streams={}, texts={}, segments=[], starts={})
             state.segments, state.ended = [], False
         StateMigration(plan, before, state, told).apply()
-    state.texts, state.schemas = told, schemas
+    state.texts, state.schemas, state.partitions = told, schemas, partitions
     state.columns = {stream.key: list(stream.texts) for stream in plan.low}
     state.layouts |= {stream.layout: list(stream.texts) for stream in plan.low}
     used = {segment.layout for segment in state.segments} | {s.layout for s in plan.low}
@@ -112,6 +114,46 @@ def source_schemas(plan: StreamPlan) -> dict[str, Any]:
                 known = found.setdefault(interface, {})
                 known[column.read_from] = f"{column.type.value}{slope}{band}{clock}"
     return found
+
+
+def source_partitions(plan: StreamPlan) -> dict[str, Any]:
+    """The partitions of each source; None: it has not several."""
+    return {
+        interface_of(one.name): None
+        if one.partition is None or not one.is_part
+        else {
+            "by": one.partition.by,
+            "count": one.partition.count,
+            "bounds": list(map(str, one.partition.bounds)),
+        }
+        for read in plan.deliveries.reads
+        for one in read.interfaces
+    }
+
+
+def check_partitions(before: StreamState, partitions: Mapping[str, Any]) -> None:
+    """Refuse other partitions of a source: its open groups are stored by the partition that owns
+    them.
+    """
+    known = set(map(interface_of, before.schemas))
+    for source, now in partitions.items():
+        then = before.partitions.get(source)
+        if source not in known or then == now:
+            continue
+        texts = partition_text(then), partition_text(now)
+        change = f"had {texts[0]} and has {texts[1]} now"
+        if texts[0] == texts[1]:
+            change = f"had other ranges of its {texts[0]}"
+        raise OutputError(
+            f"'{source}' {change}, so that groups of the checkpoint are not with their partition;"
+            " bind it as it was, or begin anew with another --checkpoint"
+        )
+
+
+def partition_text(partitions: Mapping[str, Any] | None) -> str:
+    if partitions is None:
+        return "no partitions"
+    return f"{partitions['count']} partitions by {partitions['by'] or 'no values'}"
 
 
 def check_unchanged(

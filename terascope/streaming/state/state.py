@@ -129,6 +129,8 @@ class StreamState:
     """The first whole slice of each query that tasks write and that came later."""
     schemas: dict[str, Any] = field(default_factory=dict)
     """The columns that were read of each interface."""
+    partitions: dict[str, Any] = field(default_factory=dict)
+    """The partitions of each source that has any: stored groups are in the tasks that own them."""
     parameters: dict[str, Any] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
     """Internal streams that are emitted because `tail` follows them."""

@@ -117,12 +117,12 @@ def read_tuples(reading: StreamRead, given: ReadTask) -> Iterator[Report]:
     watch = Watch(
         native.read.clocks, given.closed, reading.late, fields, reading.late_format, mode, sampler
     )
-    checked = None if native.check is None else native.check.of_partition(given.number)
+    checked = None if native.check is None else native.check.of_task(given.number)
 
-    def see(batch: pa.RecordBatch, interface: str) -> None:
-        watch.see(batch, interface)
+    def see(batch: pa.RecordBatch, split: Split) -> None:
+        watch.see(batch, split.interface)
         if checked is not None:
-            checked(batch, interface)
+            checked(batch, split)
 
     with states_of("", native.users), delivery, SegmentWriter(Path(reading.store)) as writer:
         for ready in task.run(given.splits, (), see):

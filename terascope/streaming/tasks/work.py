@@ -150,6 +150,8 @@ class DuePipelines:
     """The stored rows of each input."""
     range: DueRange | None
     """The released range; None: all rows are released."""
+    ordered: KeptOrder = ()
+    """The columns in whose order parts of other partitions have rows, too."""
 
     @property
     def bytes(self) -> int:
@@ -163,7 +165,8 @@ class DuePipelines:
         ]
         query = self.pipelines
         rows = in_order([rows for rows in made if rows], query.fields, query.order)
-        yield "part", write_part(sink, query.query, query.fields, rows).to_json()
+        part = write_part(sink, query.query, query.fields, rows, self.ordered)
+        yield "part", part.to_json()
 
     def due(self, below: RowPipeline, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         rows = run_steps(below.steps, batch)
