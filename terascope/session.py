@@ -437,10 +437,8 @@ class QuerySet:
             SourceError: a source cannot be read.
         """
         from terascope.advise.advice import Wishes, advise
-        from terascope.advise.sample import Limits
 
-        limits = Limits(seconds=seconds) if tuples is None else Limits(tuples, seconds)
-        wishes = Wishes(into, splitter, existing or {}, weights, rotate, limits)
+        wishes = Wishes(into, splitter, existing or {}, weights, rotate, tuples, seconds)
         return advise(self.compiled, wishes)
 
     def run(

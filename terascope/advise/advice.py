@@ -15,7 +15,7 @@ from typing import Any, Final
 from terascope.advise.configuration import split_command
 from terascope.advise.measure import Measured, measured
 from terascope.advise.rotation import rotated
-from terascope.advise.sample import Limits, read_sample
+from terascope.advise.sample import Limits, read_sample, tuples_for
 from terascope.advise.spread import Spread, Spreads
 from terascope.connectors.base import Column, interface_of
 from terascope.connectors.registry import Interface
@@ -51,7 +51,10 @@ class Wishes:
     """How often each query is asked; None: a stream, whose fullest node counts."""
     rotate: float | None = None
     """The seconds after which groups change their partition."""
-    limits: Limits = field(default_factory=Limits)
+    tuples: int | None = None
+    """The most tuples on which the queries are measured; None: as many as take a few seconds."""
+    seconds: float = 2.0
+    """The time for which the sources are read."""
 
 
 @dataclass(frozen=True)
@@ -235,9 +238,10 @@ class Adviser:
         wanted = self.existing_placement()
         extra = {source: by.columns for source, by in (wanted or {}).items()}
         extra |= {s: (*extra.get(s, ()), *names) for s, names in self.listed_columns().items()}
-        sample = read_sample(
-            self.scans, self.compiled.bindings.interfaces, self.wishes.limits, self.typed(extra)
-        )
+        tuples = self.wishes.tuples or tuples_for(len(self.nodes))
+        limits = Limits(tuples, self.wishes.seconds)
+        interfaces = self.compiled.bindings.interfaces
+        sample = read_sample(self.scans, interfaces, limits, self.typed(extra))
         found = measured(self.nodes, sample, self.compiled.optimized.values, self.wishes.weights)
         search = Search(self.nodes, operators, found.model, self.splitter)
         searched = search.run()

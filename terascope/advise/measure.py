@@ -331,11 +331,12 @@ def pair_count(
 ) -> float:
     """The number of pairs of rows with equal values."""
     if not pairs:
-        return float(left.num_rows) * right.num_rows
+        return float(left.num_rows * right.num_rows)
     counted = []
     for batch, place in ((left, 0), (right, 1)):
         names = [pair[place] for pair in pairs]
-        table = pa.table([batch.column(n) for n in names], [f"k{i}" for i in range(len(names))])
+        columns = [batch.column(name) for name in names]
+        table = pa.table(columns, [f"k{i}" for i in range(len(names))])
         grouped = table.group_by(table.column_names).aggregate([([], "count_all")])
         counted.append(grouped)
     keys = [f"k{i}" for i in range(len(pairs))]

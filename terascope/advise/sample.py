@@ -36,12 +36,23 @@ SPLIT_BYTES: Final = 1 << 20
 """Sources are read in pieces of this size: a sample ends within one."""
 
 
+WORK: Final = 6_000_000
+"""Tuples times queries that are computed: about two seconds of one core."""
+FEWEST, MOST = 10_000, 100_000
+"""The fewest and the most tuples of all sources together, unless a user says otherwise."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """The most that is read of all sources together."""
 
-    tuples: int = 100_000
+    tuples: int = MOST
     seconds: float = 2.0
+
+
+def tuples_for(queries: int) -> int:
+    """The tuples on which so many queries are measured."""
+    return min(MOST, max(FEWEST, WORK // max(1, queries)))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ def advise(
     rotate: str | None = flag(
         "Groups change their partition at every multiple of this time, such as '10 min'."
     ),
-    tuples: str | None = flag("So many tuples are measured at most; 100k by default."),
+    tuples: str | None = flag(
+        "So many tuples are measured at most; by default 100k, fewer for hundreds of queries."
+    ),
     seconds: float = flag("How long sources are read for.", default=2.0, min=0.0),
     picture: Path | None = flag(
         "Draw where each query runs, by the ending of the name: .svg, .html or .dot.",
