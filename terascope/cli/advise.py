@@ -134,11 +134,11 @@ def weights_of(values: list[str] | None) -> dict[str, float] | None:
 def draw(queries: QuerySet, advice: Advice, path: Path) -> None:
     from terascope.advise.picture import picture_of_advice
     from terascope.diagnostic import OutputError, as_mistake
-    from terascope.explain import FORMATS, as_svg
+    from terascope.explain import FORMATS, as_svg_file
 
     compiled = queries.compiled
     made = picture_of_advice(advice, compiled.optimized, compiled.source.title)
-    forms = {".svg": as_svg, ".html": FORMATS["html"], ".dot": FORMATS["dot"]}
+    forms = {".svg": as_svg_file, ".html": FORMATS["html"], ".dot": FORMATS["dot"]}
     with as_mistake(OutputError, f"cannot write '{path}'"):
         path.write_text(forms[path.suffix](made), encoding="utf-8")
     tell_line("drawn", str(path))

@@ -31,6 +31,7 @@ SWEEPS = 6
 SHELF = 1400
 """Width of a row of cards without arrows."""
 FONT = "ui-monospace, 'SF Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+COLOUR = re.compile(r"(--\w+):(#\w+)")
 PLACES = {PARTITIONED: "partitioned", CENTRAL: "central"}
 Pair: TypeAlias = tuple[int, int]
 """The size of a card, or the place of its upper left corner."""
@@ -103,6 +104,15 @@ def as_svg(picture: Picture) -> str:
         f' aria-label="{escape(picture.stage)} of {escape(picture.title)}">'
         f"<style>{STYLE}</style>" + "".join(body) + "</svg>"
     )
+
+
+def as_svg_file(picture: Picture) -> str:
+    """The drawing as a file of its own, in light colours: many programs that show SVG know no
+    variables of style sheets.
+    """
+    svg = as_svg(picture)
+    light = dict(COLOUR.findall(svg[: svg.index("@media")]))
+    return re.sub(r"var\((--\w+)\)", lambda found: light[found[1]], svg) + "\n"
 
 
 # ---- what stands on a card -----------------------------------------------------------------------
