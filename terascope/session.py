@@ -45,6 +45,7 @@ from terascope.plan.plan import Stream
 from terascope.results import Results
 
 if TYPE_CHECKING:
+    from terascope.advise.advice import Advice
     from terascope.execute.low_level import Progress
     from terascope.execute.results.job_result import JobResult
     from terascope.operate.subscription import Callback
@@ -409,6 +410,36 @@ class QuerySet:
     ) -> str:
         """The set at a stage: ast, plan, optimized or job; as text, json, dot or html."""
         return explain(self.compiled, stage, format, verbose)
+
+    def advise(
+        self,
+        into: int = 8,
+        splitter: str = "",
+        existing: Mapping[str, str] | str | None = None,
+        weights: Mapping[str, float] | None = None,
+        rotate: float | None = None,
+        tuples: int | None = None,
+        seconds: float = 2.0,
+    ) -> Advice:
+        """Recommend the partitioning set by which to split each source into so many partitions.
+
+            advice = flows.advise(splitter="masks")
+            advice.recommended.sets                     # {"eth0": ["srcIP & 0xFFFFFFF0"]}
+            advice.document()["queries"]["flows"]
+
+        `splitter`: what it can do: 'masks', or the expressions that it has. `existing`: the
+        partitioning sets that exist, by source; a text is that of every source. `weights`: how
+        often each query is asked of stored data. `rotate`: the seconds after which groups change
+        their partition. `tuples`, `seconds`: the most that is read to measure rates.
+
+        Raises:
+            QueryError: no partitioning helps any query, or an argument makes no sense.
+            SourceError: a source cannot be read.
+        """
+        from terascope.advise.advice import Wishes, advise
+
+        wishes = Wishes(into, splitter, existing or {}, weights, rotate, tuples, seconds)
+        return advise(self.compiled, wishes)
 
     def run(
         self,

@@ -1,5 +1,5 @@
-"""The command line: `terascope check | fmt | explain | stats | run | generate | demo | bench |
-calibrate`, and for a set that is running `terascope status | why | tail | set`.
+"""The command line: `terascope check | fmt | explain | stats | advise | run | generate | demo |
+bench | calibrate`, and for a set that is running `terascope status | why | tail | set`.
 
 In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
 (done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). What is slow to
@@ -13,6 +13,7 @@ from inspect import Parameter
 
 import typer
 
+from terascope.cli.advise import advise
 from terascope.cli.command import as_command, help_texts
 from terascope.cli.measure import bench, calibrate
 from terascope.cli.query_sets import check, explain, fmt, stats
@@ -40,7 +41,7 @@ def add(
     app.command(name, help=help, epilog=epilog, rich_help_panel=panel)(as_command(command, more))
 
 
-for batch_command in (check, fmt, explain, stats, run):
+for batch_command in (check, fmt, explain, stats, advise, run):
     add(batch_command)
 add(generate, more=profile_flags())
 for other_command in (demo, bench, calibrate):

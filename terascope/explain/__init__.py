@@ -19,14 +19,14 @@ from terascope.explain.from_stream import picture_of_stream
 from terascope.explain.model import Picture, as_json
 from terascope.explain.to_dot import as_dot
 from terascope.explain.to_html import as_html
-from terascope.explain.to_svg import as_svg
+from terascope.explain.to_svg import as_svg, as_svg_file
 from terascope.explain.to_text import as_text
 from terascope.physical.job import Job
 from terascope.physical.operators import Measures
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.pipeline import Compiled
 
-__all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "explain", "picture"]
+__all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "as_svg_file", "explain", "picture"]
 
 Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "partitions", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]

@@ -6,7 +6,7 @@ text, JSON, Graphviz and HTML are four ways of showing one. JSON is the picture 
 programs. Keys, which later versions keep and only add to:
 
     terascope   the version that wrote it
-    stage       ast, plan, optimized, split, job, partitions or stream
+    stage       ast, plan, optimized, split, job, partitions, stream or advise
     title       where the query set came from
     parameters  [{name, type, value}]
     boxes       [{id, name, kind, marks, columns, facts, notes, query, root}]
@@ -26,11 +26,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from terascope.version import VERSION
 
 BoxKind: TypeAlias = Literal["source", "stream", "statement"]
+PARTITIONED: Final = "in partitions"
+CENTRAL: Final = "central"
+"""Marks of boxes that every partition of a source computes by itself, and of those above them."""
 Facts: TypeAlias = tuple[tuple[str, str], ...]
 """Facts about a box, as word and value: files, partitions, order of the rows."""
 

@@ -37,6 +37,7 @@ STAGES = {
     "optimized": "the plan, after all rules",
     "split": "what runs next to the sources, and what above",
     "job": "what will be done",
+    "advise": "where each part runs, under the recommended partitioning",
 }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
-from terascope.explain.model import Box, Picture, PictureNode
+from terascope.explain.model import CENTRAL, PARTITIONED, Box, Picture, PictureNode
 
 CHAR = 7.3
 """Width of a letter at 12 pixels; a little more than most monospaced fonts have."""
@@ -31,20 +31,27 @@ SWEEPS = 6
 SHELF = 1400
 """Width of a row of cards without arrows."""
 FONT = "ui-monospace, 'SF Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+COLOUR = re.compile(r"(--\w+):(#\w+)")
+PLACES = {PARTITIONED: "partitioned", CENTRAL: "central"}
 Pair: TypeAlias = tuple[int, int]
 """The size of a card, or the place of its upper left corner."""
 STYLE = f"""
 .ts-pic {{ --bg:#fff; --card:#fbfbfd; --line:#c9ced8; --ink:#1f2430; --soft:#667085;
-  --arrow:#98a2b3; --good:#1a7f4b; --warn:#a15c00; --head:#eaf0fb; --src:#f3efdd; --op:#2f5fb3; }}
+  --arrow:#98a2b3; --good:#1a7f4b; --warn:#a15c00; --head:#eaf0fb; --src:#f3efdd; --op:#2f5fb3;
+  --part:#d5efdf; --cent:#fbe0c4; }}
 @media (prefers-color-scheme: dark) {{ .ts-pic {{ --bg:#14171d; --card:#1b1f27; --line:#3a4150;
   --ink:#e4e7ec; --soft:#98a2b3; --arrow:#667085; --good:#5fd39a; --warn:#f0b35a; --head:#222b3c;
-  --src:#2b2a20; --op:#8db4ff; }} }}
+  --src:#2b2a20; --op:#8db4ff; --part:#1d3a2a; --cent:#46301a; }} }}
 .ts-pic {{ background:var(--bg); }}
 .ts-pic text {{ font:12px {FONT}; fill:var(--ink); white-space:pre; }}
 .ts-pic .card {{ fill:var(--card); stroke:var(--line); }}
 .ts-pic .internal {{ stroke-dasharray:5 4; }}
 .ts-pic .head {{ fill:var(--head); }}
 .ts-pic .source .head {{ fill:var(--src); }}
+.ts-pic .partitioned .head {{ fill:var(--part); }}
+.ts-pic .partitioned .card {{ stroke:var(--good); }}
+.ts-pic .central .head {{ fill:var(--cent); }}
+.ts-pic .central .card {{ stroke:var(--warn); }}
 .ts-pic .name {{ font-weight:700; font-size:13px; }}
 .ts-pic .mark, .ts-pic .fact {{ fill:var(--soft); }}
 .ts-pic .op {{ font-weight:700; fill:var(--op); }}
@@ -99,6 +106,15 @@ def as_svg(picture: Picture) -> str:
     )
 
 
+def as_svg_file(picture: Picture) -> str:
+    """The drawing as a file of its own, in light colours: many programs that show SVG know no
+    variables of style sheets.
+    """
+    svg = as_svg(picture)
+    light = dict(COLOUR.findall(svg[: svg.index("@media")]))
+    return re.sub(r"var\((--\w+)\)", lambda found: light[found[1]], svg) + "\n"
+
+
 # ---- what stands on a card -----------------------------------------------------------------------
 
 
@@ -125,7 +141,8 @@ def node_rows(node: PictureNode, depth: int) -> Iterator[Row]:
 def card_shapes(card: Card, at: Pair) -> Iterator[str]:
     width, height = card.size
     internal = " internal" if "internal" in card.box.marks else ""
-    yield f'<g class="{card.box.kind}" transform="translate({at[0]} {at[1]})">'
+    place = "".join(f" {PLACES[mark]}" for mark in card.box.marks if mark in PLACES)
+    yield f'<g class="{card.box.kind}{place}" transform="translate({at[0]} {at[1]})">'
     if card.box.text:
         yield f"<title>{escape(card.box.text)}</title>"
     yield f'<rect class="card{internal}" width="{width}" height="{height}" rx="8"/>'
