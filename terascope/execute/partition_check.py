@@ -34,6 +34,7 @@ from terascope.plan.expr import Lit
 from terascope.plan.show import show_expr
 
 Hashes = NDArray[np.uint64]
+NO_SET = PartitionSet(())
 REMEDY = "write the partitions anew with 'terascope split', or bind the source without them"
 
 
@@ -61,7 +62,7 @@ def check_of(read: SourceRead, owned: KeyOwnership) -> PartitionCheck | None:
     sources: dict[str, SourcePartitions] = {}
     for one in read.interfaces:
         source = interface_of(one.name)
-        if one.partition is not None and source in owned.sets:
+        if one.partition is not None and owned.sets.get(source, NO_SET).expressions:
             sources[source] = SourcePartitions(owned.sets[source], one.partition.bounds)
     return PartitionCheck(sources) if sources else None
 

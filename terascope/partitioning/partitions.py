@@ -33,6 +33,11 @@ def partitions_of(interface: Interface, declared: str | None) -> list[Interface]
         ]  # fmt: skip
     if declared is None:
         return [interface]
+    if not declared.strip():
+        raise SourceError(
+            f"the partitioning set of '{interface.name}' is empty: write expressions over its"
+            " columns, such as srcIP & 0xFFFFFFF0, destIP"
+        )
     if interface.kind == GENERATE:
         raise SourceError(f"'{interface.name}' is generated traffic, which has no partitions")
     found = declared_locations(interface)
@@ -48,8 +53,10 @@ def part_of(interface: Interface, location: str, partition: Partition) -> Interf
 
 
 def known_bounds(layout: Layout) -> tuple[int, ...]:
-    """The ranges of hashes of all tuples; none where they have changed in the course of time."""
-    return layout.bounds if len(layout.generations) == 1 else ()
+    """The ranges of hashes of all tuples; none where they have changed in the course of time, or
+    where partitions are by no set.
+    """
+    return layout.bounds if layout.by and len(layout.generations) == 1 else ()
 
 
 def declared_locations(interface: Interface) -> list[str]:

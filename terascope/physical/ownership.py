@@ -24,7 +24,7 @@ class KeyOwnership:
     """The partitioned sources of a job, and the streams that their partitions compute."""
 
     sets: Mapping[str, PartitionSet]
-    """The partitioning set, by the name of the source."""
+    """The partitioning set, by the name of the source; an empty one: its partitions own nothing."""
     counts: Mapping[str, int]
     """The number of partitions, by the name of the source."""
     kept: frozenset[str]
@@ -57,7 +57,8 @@ class KeyOwnership:
 def partition_sets(
     interfaces: Mapping[str, Interface], scans: Sequence[Scan]
 ) -> dict[str, PartitionSet]:
-    """The partitioning set of each source with several partitions, by the name of the source.
+    """The partitioning set of each source with several partitions, by the name of the source; an
+    empty one where they do not depend on queries (round robin).
 
     Raises:
         QueryError: a set does not parse, or names a column that the source does not have.
@@ -66,7 +67,8 @@ def partition_sets(
     for one in interfaces.values():
         source, part = interface_of(one.name), one.partition
         if part is not None and part.count > 1 and source not in found:
-            found[source] = parse_set(part.by, columns_of_source(one, scans))
+            columns = columns_of_source(one, scans)
+            found[source] = parse_set(part.by, columns) if part.by else PartitionSet(())
     return found
 
 
@@ -103,12 +105,16 @@ def key_ownership(
         source = interface_of(one.name)
         counts[source] = one.partition.count
         family = families.setdefault((one.partition.count, one.partition.bounds), {})
-        family[source] = sets[source]
+        if sets[source].expressions:
+            family[source] = sets[source]
         if one.partition.host:
             hosts.setdefault(one.partition.number, {})[one.partition.host] = None
     kept: set[str] = set()
     reasons: dict[str, str] = {}
     for family in families.values():  # only sources that are split alike can be joined in a task
+        if not family:
+            reasons |= dict.fromkeys(trees, "the partitions of its source are by no set")
+            continue
         found = kept_streams(trees, family)
         kept |= found.streams
         reasons |= found.reasons
