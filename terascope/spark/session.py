@@ -250,6 +250,11 @@ def context_of(session: SparkSession) -> Any:
     return getattr(session, "sparkContext", None)
 
 
+def java_process(session: SparkSession) -> int:
+    """The process of the JVM that a session has started."""
+    return int(context_of(session)._gateway.proc.pid)
+
+
 def is_alive(session: SparkSession) -> bool:
     """Whether a session can still run anything: its JVM, or its connection to the server of Spark
     Connect, exists and was not stopped.
