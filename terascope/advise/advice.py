@@ -214,7 +214,7 @@ class Adviser:
         bound = self.compiled.bindings.interfaces.values()
         one = next((i for i in bound if interface_of(i.name) == source), None)
         if one is not None and one.is_there:
-            return columns_of_source(one, self.scans)
+            return columns_of_source([one], self.scans)
         found: dict[str, Column] = {}
         for scan in self.scans:
             if source in scan.interfaces:

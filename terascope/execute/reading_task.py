@@ -56,6 +56,11 @@ class NativeRead:
     """Whether the tuples of a stream are in the partitions they belong to."""
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether all its interfaces are partitions."""
+        return all(one.partition is not None for one in self.read.interfaces)
+
+    @property
     def users(self) -> dict[str, str]:
         """By low-level stream: the query that reads it, for messages."""
         streams = self.targets.values()

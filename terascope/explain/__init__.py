@@ -26,7 +26,17 @@ from terascope.physical.operators import Measures
 from terascope.physical.split.split_plan import SplitPlan
 from terascope.pipeline import Compiled
 
-__all__ = ["FORMATS", "STAGES", "Format", "Picture", "Stage", "as_svg", "as_svg_file", "explain", "picture"]
+__all__ = [
+    "FORMATS",
+    "STAGES",
+    "Format",
+    "Picture",
+    "Stage",
+    "as_svg",
+    "as_svg_file",
+    "explain",
+    "picture",
+]
 
 Stage: TypeAlias = Literal["ast", "plan", "optimized", "split", "job", "partitions", "stream"]
 Format: TypeAlias = Literal["text", "json", "dot", "html"]

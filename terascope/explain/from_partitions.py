@@ -30,7 +30,10 @@ def ownership_notes(owned: KeyOwnership | None, job: Job) -> tuple[str, ...]:
     if owned is None:
         return ()
     shown = [output.stream for output in job.outputs]
-    sets = "; ".join(f"{source} by {one}" for source, one in owned.sets.items())
+    sets = "; ".join(
+        f"{source} by {one}" if one.expressions else f"{source} by no set, tuples in turn"
+        for source, one in owned.sets.items()
+    )
     kept = [name for name in shown if name in owned.kept]
     lines = [f"partitions: {sets}"]
     lines += [f"  each partition finishes {', '.join(kept)}"] if kept else []

@@ -48,7 +48,8 @@ class Layout:
     """How a source is partitioned."""
 
     by: str
-    """The partitioning set, as text."""
+    """The partitioning set, as text; empty: tuples are dealt out in turn (round robin), so that no
+    partition owns a group."""
     kind: str
     """The kind of source that the partitions are."""
     partitions: tuple[StoredPartition, ...]

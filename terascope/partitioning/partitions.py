@@ -37,6 +37,11 @@ def partitions_of(interface: Interface, declared: str | None) -> list[Interface]
         ]  # fmt: skip
     if declared is None:
         return [interface]
+    if not declared.strip():
+        raise SourceError(
+            f"the partitioning set of '{interface.name}' is empty: write expressions over its"
+            " columns, such as srcIP & 0xFFFFFFF0, destIP"
+        )
     if interface.kind == GENERATE:
         raise SourceError(f"'{interface.name}' is generated traffic, which has no partitions")
     found = declared_locations(interface)

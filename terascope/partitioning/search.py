@@ -181,7 +181,9 @@ class Search:
     @cached_property
     def _reading(self) -> frozenset[str]:
         """The nodes above a source."""
-        return frozenset(name for name, some in self._of.items() if any(one.sources for one in some))
+        return frozenset(
+            name for name, some in self._of.items() if any(one.sources for one in some)
+        )
 
     def _hopeless(self) -> dict[str, str]:
         """Why nodes are compatible with no partitioning."""

@@ -86,6 +86,17 @@ BATCH_JAVA = (
 as long before it compiles a method. By default it works beside a short run for nothing. The heap is
 small at first, and grows where Spark does much."""
 
+CLUSTER_SETTINGS: Mapping[str, str] = {
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.shuffle.io.retryWait": "2s",
+    "spark.task.maxFailures": "8",
+}
+"""Settings for the hosts of a standalone cluster. A host that is cut off is noticed after 30 to 35
+seconds, and its tasks run elsewhere; by default after two to three minutes. A task that loses its
+executor counts as failed: several hosts may be lost one after the other."""
+
 LOG_SETTINGS = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -239,6 +250,11 @@ def context_of(session: SparkSession) -> Any:
     return getattr(session, "sparkContext", None)
 
 
+def java_process(session: SparkSession) -> int:
+    """The process of the JVM that a session has started."""
+    return int(context_of(session)._gateway.proc.pid)
+
+
 def is_alive(session: SparkSession) -> bool:
     """Whether a session can still run anything: its JVM, or its connection to the server of Spark
     Connect, exists and was not stopped.
@@ -306,6 +322,8 @@ def default_settings(master: str, folder: Path) -> dict[str, str]:
         "spark.ui.retainedTasks": "1000",
         "spark.ui.retainedDeadExecutors": "5",
     }
+    if master.startswith("spark://"):
+        settings |= CLUSTER_SETTINGS
     if master.startswith("local"):
         # The JVM has little garbage: tuples are the workers' business.
         collector = "-XX:+UseSerialGC" if parallelism(master) <= 2 else "-XX:+UseParallelGC"

@@ -61,6 +61,13 @@ class StreamSource(StreamRead):
     """The size of the samples that tasks report for planning trees; 0: no samples."""
     sample_seconds: float
     """The interval of these samples."""
+    hosts: tuple[tuple[str, ...], ...] = ()
+    """The hosts that hold each partition."""
+
+    @property
+    def is_located(self) -> bool:
+        """Whether the hosts of partitions are known, so that tasks are started there."""
+        return any(self.hosts)
 
     @property
     def interfaces(self) -> tuple[Interface, ...]:
@@ -109,7 +116,7 @@ class LiveSource:
             names = {i.name for i in native.read.interfaces}
             ours = [s for s in splits if s.interface in names]
             ours = arrived(ours, native.read.columns, last.arrived_ns)
-            if native.kept:
+            if native.kept or (source.is_located and native.is_partitioned):
                 numbers, parts = by_home(ours, source.homes)
             else:
                 numbers, parts = [], even_bundles(ours, source.tasks, source.edge)

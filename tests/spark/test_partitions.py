@@ -146,7 +146,9 @@ def test_a_set_is_shuffled_as_far_as_it_must_be(tmp_path: Path, spark: SparkSess
 
 @pytest.mark.spark
 @pytest.mark.parametrize("low", ["native", "catalyst"])
-def test_both_low_levels_agree(low: str, tmp_path: Path, spark: SparkSession) -> None:
+def test_both_low_levels_agree(
+    low: Literal["native", "catalyst"], tmp_path: Path, spark: SparkSession
+) -> None:
     case = case_of(KEPT + CENTRAL, tmp_path, low=low)
     found, _ = spark_answers(case, tmp_path / "out", spark)
     assert_same_answers(case.expected, found)

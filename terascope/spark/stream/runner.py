@@ -34,8 +34,8 @@ from terascope.plan.rel import Field
 from terascope.spark.mistakes import translated, translating
 from terascope.spark.session import is_alive
 from terascope.spark.stream.engine import SparkStreamEngine
+from terascope.spark.stream.located_reads import batch_reports
 from terascope.spark.stream.source import stream_frame
-from terascope.spark.write import read_reports
 from terascope.streaming.batch import Pipeline
 from terascope.streaming.context import RunContext
 from terascope.streaming.heartbeat import BatchReport
@@ -191,13 +191,15 @@ class Runner:
             {} if owned is None else owned.homes(destinations, by_host=False),
             config.replan_sample_tuples if self.replanner.wants_samples else 0,
             config.replan_sample_seconds,
+            () if plan.job.ownership is None else plan.job.ownership.hosts,
         )
 
     def start(self) -> None:
         self.folder.note_idle(False)
+        self._source = self.source()
         trigger = f"{self._config.trigger} seconds"
         writer = (
-            stream_frame(self._spark, self.source())
+            stream_frame(self._spark, self._source)
             .writeStream.foreachBatch(self._run_batch)
             .option("checkpointLocation", str(self.run.checkpoint.absolute()))
             .trigger(processingTime=trigger)
@@ -209,7 +211,7 @@ class Runner:
         try:
             with translating():
                 engine = SparkStreamEngine(frame.sparkSession, self._config.tasks)
-                self.pipeline.run(number, lambda: read_reports(frame), engine)
+                self.pipeline.run(number, lambda: batch_reports(frame, self._source), engine)
         except BaseException as problem:
             self._failure = problem
             raise

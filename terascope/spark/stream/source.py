@@ -3,6 +3,10 @@
 In: a `StreamSource`, which travels as an option. Out: for each micro-batch the reports of its tasks
 (terascope.streaming.tasks.read). terascope.streaming.live_source finds new data and plans tasks.
 
+A data source of PySpark cannot say where a partition should be read. Where the hosts of partitions
+are known, the micro-batch has one task that only gives the reading tasks, and the driver starts
+these on their hosts (terascope.spark.stream.located_reads).
+
 For every stream Spark starts two processes that create the source and pickle its reader, and throws
 them away. This module imports what reads a stream only when a stream is read: those processes end a
 second earlier, and so does every start and restart of a stream.
@@ -16,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from terascope.streaming.tasks.read import ReadTask
 
 FORMAT = "terascope_stream"
+LOCATED: Final = "located"
+"""The kind of a report that is a reading task, for the driver to start on the host of its data."""
 REPORT = "kind string, text string"
 """The schema of the reports of tasks."""
 PICKLER: Any = cloudpickle
@@ -43,9 +49,13 @@ def stream_frame(spark: SparkSession, source: StreamSource) -> DataFrame:
     return spark.readStream.format(register(spark)).option("source", packed(source)).load()
 
 
-def packed(source: StreamSource) -> str:
-    """The source as the text of an option."""
-    return base64.b64encode(zlib.compress(PICKLER.dumps(source), 1)).decode("ascii")
+def packed(item: StreamSource | ReadTask) -> str:
+    """A source as the text of an option, or a task as that of a report."""
+    return base64.b64encode(zlib.compress(PICKLER.dumps(item), 1)).decode("ascii")
+
+
+def unpacked(text: str) -> Any:
+    return PICKLER.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def register(spark: SparkSession) -> str:
@@ -84,9 +94,9 @@ class TerascopeStream(DataSource):
 
 @dataclass
 class StreamPartition(InputPartition):
-    """A reading task as Spark sends it."""
+    """Reading tasks as Spark sends them."""
 
-    task: ReadTask
+    tasks: tuple[ReadTask, ...]
 
 
 class LiveReader(DataSourceStreamReader):
@@ -100,7 +110,7 @@ class LiveReader(DataSourceStreamReader):
 
     @cached_property
     def source(self) -> StreamSource:
-        source: StreamSource = PICKLER.loads(zlib.decompress(base64.b64decode(self._packed)))
+        source: StreamSource = unpacked(self._packed)
         return source
 
     @cached_property
@@ -126,7 +136,10 @@ class LiveReader(DataSourceStreamReader):
         if start == end:
             return []
         with telling():
-            return [StreamPartition(task) for task in self.live.tasks(start, end)]
+            tasks = self.live.tasks(start, end)
+        if self.source.is_located:
+            return [StreamPartition(tuple(tasks))]
+        return [StreamPartition((task,)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from terascope.spark.mistakes import working
@@ -135,8 +148,12 @@ class LiveReader(DataSourceStreamReader):
 
         assert isinstance(partition, StreamPartition)
         with working():
-            for report in read_tuples(self.source, partition.task):
-                yield report_batch(*report)
+            for task in partition.tasks:
+                if self.source.is_located:
+                    yield report_batch(LOCATED, packed(task))
+                    continue
+                for report in read_tuples(self.source, task):
+                    yield report_batch(*report)
 
     def commit(self, end: dict[str, str]) -> None:
         self.live.commit(end)

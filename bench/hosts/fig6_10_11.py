@@ -1,0 +1,5 @@
+"""`fig6-10-11`: see bench/hosts/figures.py."""
+
+from bench.hosts.figures import FIG6_10_11 as EXPERIMENT
+
+__all__ = ["EXPERIMENT"]
