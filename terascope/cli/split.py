@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from terascope.cli.command import QUIET, argument, flag, misuse, read_flag, switch, tell_line
+from terascope.cli.command import (
+    QUIET,
+    argument,
+    errors,
+    flag,
+    misuse,
+    read_flag,
+    switch,
+    tell_line,
+)
 from terascope.cli.progress import counting
+from terascope.cli.stopping import Stopping
 from terascope.connectors.base import interface_of
 from terascope.diagnostic import SourceError
 from terascope.units import plural, readable_bytes, seconds
 
 if TYPE_CHECKING:
+    from terascope.connectors.base import Column
     from terascope.connectors.registry import Interface
     from terascope.partitioning.sets import PartitionSet
     from terascope.splitting.splitter import SplitSettings, Splitter
@@ -100,10 +111,11 @@ def split(
         why = "ranges of a live source change at an edge: give one, such as '60 s'"
         raise misuse("--edge", why)
     interface = interface_from(source, source_option)
-    set = set_of(by, interface, queries or [])
+    columns = columns_of(interface, folder if follow else None)
+    set = set_of(by, interface, columns, queries or [])
     named = tuple(host.strip() for host in (hosts or "").split(",") if host.strip())
     rule = SplitRule.even(set, into)
-    settings = SplitSettings(interface, rule, folder, named, edge_seconds)
+    settings = SplitSettings(interface, columns, rule, folder, named, edge_seconds)
     if follow:
         follow_source(settings, until_idle, quiet)
     else:
@@ -154,7 +166,17 @@ def interface_from(source: str, options: list[str] | None) -> Interface:
         return parse_interface(source, table)
 
 
-def set_of(by: str, interface: Interface, queries: list[Path]) -> PartitionSet | None:
+def columns_of(interface: Interface, begun: Path | None) -> tuple[Column, ...]:
+    """The columns of the source; `begun`: the folder of a split that may go on."""
+    from terascope.splitting.follow import read_plan
+
+    plan = read_plan(begun) if begun is not None else None
+    return interface.columns if plan is None else plan.columns
+
+
+def set_of(
+    by: str, interface: Interface, columns: tuple[Column, ...], queries: list[Path]
+) -> PartitionSet | None:
     """The partitioning set; None: tuples are dealt out in turn.
 
     Raises:
@@ -168,7 +190,7 @@ def set_of(by: str, interface: Interface, queries: list[Path]) -> PartitionSet |
         return None
     if by == AUTO:
         return recommended_set(interface, queries)
-    return parse_set(by, interface.columns)
+    return parse_set(by, columns)
 
 
 def recommended_set(interface: Interface, queries: list[Path]) -> PartitionSet:
@@ -193,7 +215,29 @@ def split_once(settings: SplitSettings, even: bool, quiet: bool) -> None:
 
 
 def follow_source(settings: SplitSettings, until_idle: bool, quiet: bool) -> None:
-    raise SourceError("--follow is not there yet")
+    from terascope.splitting.follow import FollowedSplit, follow
+
+    began = time.monotonic()
+    with Stopping() as stopping:
+        stopping.install()
+        split = FollowedSplit(settings, until_idle)
+
+        def wait(seconds: float) -> bool:
+            if seconds:
+                stopping.sleep(seconds)
+            return stopping.asked
+
+        if not quiet:
+            source = settings.interface.described
+            errors().print(f"splitting {source} into {settings.folder}; Ctrl-C stops", style="dim")
+        follow(split, wait, tell_stalled)
+    tell_result(split.splitter, time.monotonic() - began, quiet)
+    if not split.ended and not quiet:
+        errors().print("to go on from here, give the same command again", style="dim")
+
+
+def tell_stalled(reason: str | None) -> None:
+    tell_line("note", "the source can be read again" if reason is None else f"waiting: {reason}")
 
 
 def tell_result(splitter: Splitter, spent: float, quiet: bool) -> None:

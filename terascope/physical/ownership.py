@@ -57,7 +57,8 @@ class KeyOwnership:
 def partition_sets(
     interfaces: Mapping[str, Interface], scans: Sequence[Scan]
 ) -> dict[str, PartitionSet]:
-    """The partitioning set of each source with several partitions, by the name of the source.
+    """The partitioning set of each source with several partitions, by the name of the source. A
+    source whose tuples were dealt out in turn has none: its partitions determine no group.
 
     Raises:
         QueryError: a set does not parse, or names a column that the source does not have.
@@ -65,7 +66,7 @@ def partition_sets(
     found: dict[str, PartitionSet] = {}
     for one in interfaces.values():
         source, part = interface_of(one.name), one.partition
-        if part is not None and part.count > 1 and source not in found:
+        if part is not None and part.count > 1 and part.by and source not in found:
             found[source] = parse_set(part.by, columns_of_source(one, scans))
     return found
 

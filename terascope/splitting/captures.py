@@ -16,7 +16,7 @@ that counts nanoseconds.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +40,9 @@ from terascope.connectors.packets.pcapng import (
 from terascope.connectors.packets.records import (
     CAPLEN,
     DATA,
+    NO_INTERFACE,
     OFFSET,
+    REASON,
     RECORD_ROWS,
     SECOND,
     TIMESTAMP,
@@ -150,7 +152,11 @@ def block_piece(
             number = len(interfaces)
             first = interfaces[0]
             interfaces += (CaptureInterface(first.link, first.snap, NANOSECOND_TICKS),)
-        window = with_enhanced(window, records, rows, number, section.big, places, lengths)
+        # A packet of an interface that is not declared stays so beside the further one.
+        is_odd = records.marks[REASON, : len(places)] == NO_INTERFACE
+        odd = np.flatnonzero(is_odd).tolist()
+        numbers = dict.fromkeys(rows, number) | dict.fromkeys(odd, NO_NUMBER)
+        window = with_enhanced(window, records, numbers, section.big, places, lengths)
     heading = Heading(section_heading(section.big, interfaces), PCAPNG, within=True)
     return PacketPiece(heading, window, places, lengths, times, batch)
 
@@ -168,18 +174,17 @@ def measure_blocks(window: Bytes, places: Ints, big: bool, lengths: Ints, simple
 def with_enhanced(
     window: Bytes,
     records: Records,
-    rows: Sequence[int],
-    number: int,
+    numbers: Mapping[int, int],
     big: bool,
     places: Ints,
     lengths: Ints,
 ) -> Bytes:
-    """The window with an enhanced block for each simple one behind it; the places and lengths of
-    these are changed.
+    """The window with new enhanced blocks behind it, with these numbers of interfaces, for some of
+    the packets; their places and lengths are changed.
     """
     order = ">" if big else "<"
     made = bytearray()
-    for row in rows:
+    for row, number in numbers.items():
         data, captured, wire, time = (
             int(records.numbers[line, row]) for line in (DATA, CAPLEN, WIRELEN, TIMESTAMP)
         )

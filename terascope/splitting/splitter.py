@@ -53,6 +53,8 @@ class SplitSettings:
     """What is split, and where to."""
 
     interface: Interface
+    columns: tuple[Column, ...]
+    """The columns of the source; those of a source that grows are those that it began with."""
     rule: SplitRule
     folder: Path
     hosts: tuple[str, ...] = ()
@@ -85,7 +87,7 @@ class Splitter(ABC):
     def __post_init__(self) -> None:
         settings = self.settings
         self.placed = Placed(settings.rule)
-        self.columns = settings.rule.columns(settings.interface.columns, settings.edge > 0)
+        self.columns = settings.rule.columns(settings.columns, settings.edge > 0)
         if settings.edge:
             self.rebalancer = Rebalancer(settings.edge)
 
@@ -245,7 +247,7 @@ class TableSplitter(Splitter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.settings.interface.kind != "parquet":
-            self.form = TextForm(self.settings.interface.columns)
+            self.form = TextForm(self.settings.columns)
         if self.settings.edge and CLOCK not in {column.name for column in self.columns}:
             raise SourceError(
                 f"{self.settings.interface.described} has no column '{CLOCK}', by which ranges"
