@@ -1,5 +1,5 @@
-"""The command line: `terascope check | fmt | explain | stats | advise | run | generate | demo |
-bench | calibrate`, and for a set that is running `terascope status | why | tail | set`.
+"""The command line: `terascope check | fmt | explain | stats | advise | run | generate | split |
+demo | bench | calibrate`, and for a set that is running `terascope status | why | tail | set`.
 
 In: flags. Out: results on stdout; progress, warnings and mistakes on stderr; the exit codes 0
 (done), 1 (the query set or its input is wrong), 2 (usage), 130 (interrupted). What is slow to
@@ -19,6 +19,7 @@ from terascope.cli.measure import bench, calibrate
 from terascope.cli.query_sets import check, explain, fmt, stats
 from terascope.cli.run import run
 from terascope.cli.running_set import set_, status, tail, why
+from terascope.cli.split import split
 from terascope.cli.traffic import demo, generate, profile_flags
 from terascope.version import VERSION
 
@@ -44,7 +45,7 @@ def add(
 for batch_command in (check, fmt, explain, stats, advise, run):
     add(batch_command)
 add(generate, more=profile_flags())
-for other_command in (demo, bench, calibrate):
+for other_command in (split, demo, bench, calibrate):
     add(other_command)
 for stream_command in (status, why, tail, set_):
     add(stream_command, "A running set")

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Final, cast
 
 from rich.console import Console
@@ -26,6 +23,7 @@ from terascope.cli.live_view import LiveView, stderr_console
 from terascope.cli.printing import RowPrinter, RowsFormat
 from terascope.cli.progress import phases
 from terascope.cli.run import ResultFlags, StreamFlags
+from terascope.cli.stopping import AtOnce, Stopping
 from terascope.operate.notices import late_text, malformed_text
 from terascope.operate.server import HOST, StatusServer
 from terascope.operate.status import Status
@@ -182,46 +180,3 @@ def tell_end(
         errors().print(
             f"to go on from here, give the same command again (checkpoint {checkpoint})",
         )
-
-
-# ---- stopping ------------------------------------------------------------------------------------
-
-
-class AtOnce(KeyboardInterrupt):
-    """Ctrl-C for the second time."""
-
-
-class Stopping(AbstractContextManager["Stopping"]):
-    """Ctrl-C and SIGTERM. Use it in a `with`, and install it when Spark runs."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._awake = threading.Event()
-        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
-
-    def install(self) -> None:
-        """From now on signals ask to stop. Only the main thread of a process can do so."""
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._take)
-
-    def _take(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self.asked:
-            raise AtOnce
-        self.asked = True
-        self._awake.set()
-
-    def wake(self) -> None:
-        """End the present sleep: there is a new status."""
-        self._awake.set()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for this time, or until `wake` is called."""
-        self._awake.wait(seconds)
-        self._awake.clear()
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before.clear()

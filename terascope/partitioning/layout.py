@@ -19,6 +19,8 @@ from terascope.files import sync
 
 MANIFEST: Final = "partitions.json"
 VERSION: Final = 1
+CLOCK: Final = "time"
+"""The column whose values say which generation a tuple belongs to, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,16 @@ class Layout:
     """The kind of source that the partitions are."""
     partitions: tuple[StoredPartition, ...]
     generations: tuple[Generation, ...]
+    edge: int = 0
+    """Ranges may change where the time in seconds, divided by this, does; 0: they do not change."""
+
+    @property
+    def full_set(self) -> str:
+        """The partitioning set that holds for all tuples: where ranges change in the course of
+        time, the partition of a tuple follows from the values of the set and the slice of time
+        together.
+        """
+        return f"{self.by}, {CLOCK}/{self.edge}" if self.by and self.edge else self.by
 
     @property
     def bounds(self) -> tuple[int, ...]:
@@ -71,6 +83,7 @@ class Layout:
             "kind": self.kind,
             "partitions": [asdict(one) for one in self.partitions],
             "generations": generations,
+            "edge": self.edge,
         }
 
     @staticmethod
@@ -87,7 +100,10 @@ class Layout:
         partitions = tuple(StoredPartition(**one) for one in told["partitions"])
         if not partitions or any(len(one.bounds) != len(partitions) for one in generations):
             raise ValueError("a partition has no range of hashes")
-        return Layout(told["by"], told["kind"], partitions, generations)
+        edge = told.get("edge", 0)
+        if len(generations) > 1 and not edge:
+            raise ValueError("the ranges of hashes change, and no edge is stated")
+        return Layout(told["by"], told["kind"], partitions, generations, edge)
 
 
 def read_layout(folder: Path) -> Layout | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from terascope.connectors.base import find_files, partition_name
 from terascope.connectors.registry import GENERATE, Interface, Partition
 from terascope.diagnostic import SourceError
-from terascope.partitioning.layout import read_layout
+from terascope.partitioning.layout import Layout, read_layout
 
 
 def partitions_of(interface: Interface, declared: str | None) -> list[Interface]:
@@ -27,14 +27,7 @@ def partitions_of(interface: Interface, declared: str | None) -> list[Interface]
     folder = Path(interface.location)
     layout = read_layout(folder) if interface.kind != GENERATE and folder.is_dir() else None
     if layout is not None and declared is None:
-        # The ranges may have moved within a slice: which groups are whole then is unknown.
-        by, bounds = (layout.by, layout.bounds) if len(layout.generations) == 1 else ("", ())
-        return [
-            part_of(interface, str(folder / one.path), Partition(
-                number, len(layout.partitions), by, bounds if by else (), one.host
-            ))
-            for number, one in enumerate(layout.partitions)
-        ]  # fmt: skip
+        return stored_partitions(interface, folder, layout)
     if declared is None:
         return [interface]
     if not declared.strip():
@@ -51,9 +44,29 @@ def partitions_of(interface: Interface, declared: str | None) -> list[Interface]
     ]
 
 
+def stored_partitions(interface: Interface, folder: Path, layout: Layout) -> list[Interface]:
+    """The partitions that a manifest states. They are of the kind that it names: a split of a table
+    is Parquet, whatever the table was.
+    """
+    if layout.kind != interface.kind:
+        interface = replace(interface, kind=layout.kind, options=())
+    count, by, bounds = len(layout.partitions), layout.full_set, known_bounds(layout)
+    return [
+        part_of(interface, str(folder / one.path), Partition(number, count, by, bounds, one.host))
+        for number, one in enumerate(layout.partitions)
+    ]
+
+
 def part_of(interface: Interface, location: str, partition: Partition) -> Interface:
     name = partition_name(interface.name, partition.number)
     return replace(interface, name=name, location=location, partition=partition)
+
+
+def known_bounds(layout: Layout) -> tuple[int, ...]:
+    """The ranges of hashes of all tuples; none where they may change in the course of time, and
+    where tuples were dealt out in turn.
+    """
+    return layout.bounds if layout.by and not layout.edge else ()
 
 
 def declared_locations(interface: Interface) -> list[str]:

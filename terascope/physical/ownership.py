@@ -105,8 +105,8 @@ def homes_of(count: int, most: int, hosts: Sequence[tuple[str, ...]]) -> tuple[i
 def partition_sets(
     interfaces: Mapping[str, Interface], scans: Sequence[Scan]
 ) -> dict[str, PartitionSet]:
-    """The partitioning set of each source with several partitions, by the name of the source; an
-    empty one where they do not depend on queries (round robin).
+    """The partitioning set of each source with several partitions, by the name of the source. A
+    source whose tuples were dealt out in turn has none: its partitions determine no group.
 
     Raises:
         QueryError: a set does not parse, or names a column that the source does not have.

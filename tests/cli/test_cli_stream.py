@@ -23,7 +23,7 @@ import pyarrow as pa
 import pytest
 
 from terascope.cli.printing import RowPrinter
-from terascope.cli.run_stream import AtOnce, Stopping
+from terascope.cli.stopping import AtOnce, Stopping
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
 from terascope.operate.subscription import Subscription

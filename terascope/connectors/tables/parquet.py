@@ -4,7 +4,8 @@ In: Parquet files. Out: Arrow batches; only the chunks of the wanted columns are
 range of row groups, or the rows of them in a range of one column (`parquet_plan` cuts); `#pos`
 counts the rows before a row in the file. Nested columns cannot be read and are left out of the
 source's own columns; temporal ones are LLONG nanoseconds. `arrow_columns` says how the others
-convert.
+convert. A file that Terascope split from text notes the types of its columns: an address is held as
+the text it was, and an integer of which some row is malformed, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,10 @@ from terascope.connectors.tables.parquet_plan import cut_groups, range_of, read_
 from terascope.connectors.tables.records import BATCH_ROWS, check_names
 from terascope.diagnostic import SourceError
 from terascope.types import Type
+
+TYPE_NOTE: Final = b"terascope:type"
+"""The key of the note of a column's type in a file that Terascope wrote."""
+NOTED_TYPES: Final = frozenset(type.value for type in Type)
 
 
 class ParquetConnector(base.Connector):
@@ -118,8 +124,19 @@ def _parquet(path: str | Path) -> Iterator[pq.ParquetFile]:
 
 
 def _own_types(file: pq.ParquetFile) -> dict[str, Type]:
-    found = {field.name: own_type(field.type) for field in file.schema_arrow}
+    found = {field.name: noted_type(field) or own_type(field.type) for field in file.schema_arrow}
     return {name: type for name, type in found.items() if type is not None}
+
+
+def noted(field: pa.Field, type: Type) -> pa.Field:
+    """The field with a note of the type that its values have, where they are held as another."""
+    return field.with_metadata({TYPE_NOTE: type.value})
+
+
+def noted_type(field: pa.Field) -> Type | None:
+    """The type that the writer of a file has noted."""
+    text = (field.metadata or {}).get(TYPE_NOTE, b"").decode()
+    return Type(text) if text in NOTED_TYPES else None
 
 
 def _chunk_bytes(file: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
