@@ -29,7 +29,9 @@ from terascope.plan.rel import Rel
 
 Meeting: TypeAlias = Literal["keys", "epoch", "keys without the slice"]
 """The property by which partial groups are brought together in one task."""
-Placement: TypeAlias = Literal["task", "merge", "close", "driver", "spark"]
+Placement: TypeAlias = Literal["task", "partition", "host", "merge", "close", "driver", "spark"]
+"""A task that reads; one that reads a partition and owns the keys of the operator; a host with
+several partitions; tasks behind the exchange; a task that closes a slice; the driver; Catalyst."""
 
 
 CHOICES: Final[Mapping[tuple[Placement, ...], str]] = {

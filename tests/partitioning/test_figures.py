@@ -18,7 +18,9 @@ from terascope.connectors.registry import Interface, Partition
 from terascope.diagnostic import Source
 from terascope.partitioning.distribute import agnostic_plan, distribute
 from terascope.partitioning.sets import PartitionSet, parse_set
+from terascope.physical.planner import plan_job
 from terascope.pipeline import Bindings, compile_set
+from tests.settings import config_with
 
 FIGURES = Path(__file__).with_name("figures")
 CAPTURE = Path(__file__).parents[2] / "docs" / "examples" / "tiny.pcap"
@@ -26,6 +28,8 @@ DECLARED = re.compile(
     r"^-- partitions (\w+): (\d+)(?: on (\d+) hosts)?(?: by (.+))?$", re.MULTILINE
 )
 MARK = "---- "
+SECTIONS = ("agnostic", "distributed", "job")
+SETTINGS = config_with(kernels="numpy", share_sample="always", share_trees="operations")
 
 
 def interfaces_of(text: str) -> dict[str, Interface]:
@@ -59,15 +63,16 @@ def sections(script: str) -> Iterator[str]:
     yield "distributed"
     yield from made.lines()
     yield from (f"{name} is not in the partitions: {why}" for name, why in made.reasons.items())
+    yield "job"
+    for operator in plan_job(plan, interfaces, config=SETTINGS, destination="files").operators:
+        inputs = f" of {', '.join(operator.inputs)}" if operator.inputs else ""
+        yield f"{operator.name}{inputs}: {', '.join(operator.places)}"
 
 
 @pytest.mark.parametrize("path", sorted(FIGURES.glob("*.gsql")), ids=lambda path: path.stem)
 def test_figure(path: Path, request: pytest.FixtureRequest) -> None:
     script = path.read_text(encoding="utf-8").partition(f"\n{MARK}")[0].rstrip() + "\n"
-    made = [
-        f"{MARK}{line}" if line in ("agnostic", "distributed") else line
-        for line in sections(script)
-    ]
+    made = [f"{MARK}{line}" if line in SECTIONS else line for line in sections(script)]
     text = f"{script}{chr(10).join(made)}\n"
     if request.config.getoption("--bless"):
         path.write_text(text, encoding="utf-8")

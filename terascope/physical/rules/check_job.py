@@ -14,7 +14,9 @@ from terascope.physical.draft import JobDraft
 from terascope.physical.operators import Operator, Placement, WriteRows
 from terascope.plan.rel import PlanMistake
 
-ORDER: Final[Mapping[Placement, int]] = {"task": 0, "close": 1, "merge": 1, "driver": 1, "spark": 2}
+ORDER: Final[Mapping[Placement, int]] = {
+    "task": 0, "partition": 0, "host": 1, "close": 2, "merge": 2, "driver": 2, "spark": 3,
+}  # fmt: skip
 """Rows move from places of a lower number to places of the same or a higher one."""
 
 

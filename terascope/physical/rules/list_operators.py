@@ -47,6 +47,8 @@ from terascope.plan.rel import Rel, Scan, walk
 from terascope.sharing.windows import TUPLE_NS
 
 READING: tuple[Placement, ...] = ("task",)
+OWNING: tuple[Placement, ...] = ("partition",)
+COMBINING: tuple[Placement, ...] = ("host",)
 FINISHING: tuple[Placement, ...] = ("task", "merge")
 MERGING: tuple[Placement, ...] = ("driver", "merge")
 LEFTOVERS: tuple[Placement, ...] = ("driver", "merge", "spark")
@@ -112,15 +114,16 @@ class Listing:
 
     def low_operator(self, query: LowQuery, above: str, read: SourceRead) -> None:
         label = self.label(query.name, read)
+        places = OWNING if self.is_kept(query.name) else READING
         if isinstance(query, LowSelect):
             cost = sum(map(self.costs.of, (*query.rest, *(expr for _, expr in query.items))))
-            self.add(SelectTuples(f"select {label}", (above,), READING, query, cost_ns=cost))
+            self.add(SelectTuples(f"select {label}", (above,), places, query, cost_ns=cost))
         elif query.parent is not None:
             parent = f"group {self.label(query.parent, read)}"
-            self.add(TreeEdge(f"group {label}", (parent,), READING, query))
+            self.add(TreeEdge(f"group {label}", (parent,), places, query))
         else:
             cost = self.group_ns(query)
-            self.add(GroupTuples(f"group {label}", (above,), READING, query, cost_ns=cost))
+            self.add(GroupTuples(f"group {label}", (above,), places, query, cost_ns=cost))
 
     def group_ns(self, query: LowAggregate) -> float:
         """The time to find the group of a tuple and to update each slot."""
@@ -158,17 +161,18 @@ class Listing:
         for number, output in enumerate(self.job.low):
             name = output.name
             if output.windows is not None:
-                places = READING if self.is_kept(output.windows.stream) else MERGING
+                places = OWNING if self.is_kept(output.windows.stream) else MERGING
                 self.windows(name, output.windows, self.ends[output.windows.stream], places)
             elif output.groups is not None and not self.is_kept(name):
                 sources = self.low_names[name]
-                owned = self.job.ownership
+                owned, places = self.job.ownership, READING
                 if owned is not None and owned.several_on_a_host:
+                    places = COMBINING
                     combined = f"combine {name}"
-                    made = CombineGroups(combined, sources, READING, output.groups)
+                    made = CombineGroups(combined, sources, COMBINING, output.groups)
                     sources = (self.add(made),)
                 by = meeting(self.job.deliveries.targets.get(number))
-                exchange = self.add(Exchange(f"exchange {name}", sources, READING, by))
+                exchange = self.add(Exchange(f"exchange {name}", sources, places, by))
                 below = (exchange, *sources)
                 merged = MergeGroups(f"merge {name}", below, MERGING, output.groups)
                 self.ends[name] = (self.add(merged),)
@@ -186,7 +190,9 @@ class Listing:
         found: dict[str, tuple[Placement, ...]] = {}
         for output in self.job.low:
             stream = output.name if output.windows is None else output.windows.stream
-            if (output.groups is None and output.windows is None) or self.is_kept(stream):
+            if self.is_kept(stream):
+                found[output.name] = OWNING
+            elif output.groups is None and output.windows is None:
                 found[output.name] = READING
             else:
                 found[output.name] = FINISHING if output.windows is None else MERGING
@@ -211,7 +217,7 @@ class Listing:
         streams = dict.fromkeys(side.program.stream for side in join.sides)
         below = tuple(name for stream in streams for name in self.ends[stream])
         if all(map(self.is_kept, streams)):  # no task has leftover rows
-            inside = JoinGroups(f"join {join.query}", below, READING, join)
+            inside = JoinGroups(f"join {join.query}", below, OWNING, join)
             self.ends[join.query] = (self.add(inside),)
             return
         joined = self.add(JoinGroups(f"join {join.query}", below, FINISHING, join))
@@ -225,7 +231,7 @@ class Listing:
         """The streams that no task finishes, and that an output or another such stream reads."""
         for one in self.job.deliveries.inside.values():
             ends = dict.fromkeys(end for read in reads(one.rel) for end in self.ends[read.stream])
-            made = ComputeRelation(f"relation {one.name}", tuple(ends), READING, one.rel, False)
+            made = ComputeRelation(f"relation {one.name}", tuple(ends), OWNING, one.rel, False)
             self.ends[one.name] = (self.add(made),)
         finished = self.job.deliveries.fields
         others = {name: rel for name, rel in self.job.streams.items() if name not in finished}
@@ -249,11 +255,11 @@ class Listing:
             elif query in joined and all(
                 self.is_kept(side.program.stream) for side in joined[query].sides
             ):
-                places = READING
+                places = OWNING
             elif query in joined:
                 places = (*FINISHING, "spark")
             elif query in self.job.deliveries.inside:
-                places = READING
+                places = OWNING
             self.write(output, len(output.columns), places)
 
     def write(self, output: Output, columns: int, places: tuple[Placement, ...]) -> None:
