@@ -28,6 +28,7 @@ from terascope.physical.rules.place_high_parts import place_high_parts
 from terascope.physical.rules.read_sources import read_sources
 from terascope.physical.rules.share_tables import share_tables
 from terascope.physical.rules.split_queries import split_queries
+from terascope.physical.rules.sub_aggregate_in_partitions import sub_aggregate_in_partitions
 from terascope.physical.settings import Destination, sample_limits
 from terascope.physical.split.slicing import InForce
 from terascope.physical.splits import SPLIT_BYTES
@@ -49,6 +50,7 @@ RULES: Final[tuple[JobRule, ...]] = (
     keep_shared_streams,  # a stream with several readers is computed once
     order_outputs,  # the order in which rows are emitted
     own_by_key,  # partitions of a source finish the groups that only they have (paper 2)
+    sub_aggregate_in_partitions,  # and sub-aggregates of what they finish (paper 2, 5.2.2)
     finish_in_tasks,  # row pipelines and joins that tasks make themselves
     list_operators,  # every operator with its places and its predicted cost
     check_job,
