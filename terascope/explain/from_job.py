@@ -144,6 +144,9 @@ def orders_with_windows(job: Job, plan: Plan) -> dict[str, Orders]:
     for output in job.low:
         if output.windows is not None:
             known[output.name] = column_orders(job.trees[output.name], known)
+    for name, rel in job.streams.items():
+        if name not in known:  # a rule over the Job has made it
+            known[name] = column_orders(rel, known)
     return known
 
 
