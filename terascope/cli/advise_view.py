@@ -102,14 +102,14 @@ def spread_texts(one: Judged) -> tuple[str | Text, str | Text]:
 
 def queries_table(advice: Advice) -> Table:
     shown = advice.candidates[:COMPARED]
-    names = [str(number) for number in range(1, len(shown) + 1)]
+    names = [f"moved by {number}" for number in range(1, len(shown) + 1)]
     if advice.existing is not None:
-        shown, names = (*shown, advice.existing), [*names, "now"]
+        shown, names = (*shown, advice.existing), [*names, "moved now"]
     table = plain_table()
     table.add_column("query", no_wrap=True)
     table.add_column("runs", no_wrap=True)
     for name in names:
-        table.add_column(f"moved by {name}", justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("partial groups", justify="right", no_wrap=True)
     table.add_column("why", overflow="fold")
     best = advice.recommended

@@ -10,10 +10,10 @@ whole plan and of each query, in bytes per second of data.
               input_rate(Q)     it is incompatible with the partitioning
               output_rate(Q)    it is compatible, and its rows are sent
 
-The cost of a plan is the largest cost of a node. A node above other central nodes, or above rows
-that are sent anyway, receives nothing more. A child that is read twice is received once. The
-dissertation's copy of the formula lacks the division by the size of the input tuples; without it a
-rate of bytes is multiplied by a size, and wide inputs count twice.
+The cost of a plan is the largest cost of a node. Data are local for a node above central nodes, and
+for one whose readers are all in the partitions and that nobody else asks for. The dissertation's
+copy of the formula lacks the division by the size of the input tuples; without it a rate of bytes
+is multiplied by a size, and wide inputs count twice.
 
 A rate per second and a rate per epoch order the partitionings alike, if all queries have the same
 epochs. They may have different ones here, so rates are per second.
@@ -141,14 +141,14 @@ class CostModel:
             if node.name in kept:
                 if node.name == only or (only is None and node.delivered):
                     cost = rates[node.name].bytes
-                    arrived.add(node.name)
             else:
                 for below in node.inputs:
                     if below in self.raw:
                         cost += self._sent(node, rates[below], into)
                     elif below in kept and below not in arrived:
                         cost += rates[below].bytes
-                        arrived.add(below)
+                        if only is not None:  # the whole query is one reader
+                            arrived.add(below)
             costs[node.name] = cost
         return costs
 
