@@ -104,6 +104,9 @@ class Advice:
     splitter: Splitter
     notes: tuple[str, ...]
     interfaces: Mapping[str, Interface]
+    """The bound sources, by name."""
+    columns: Mapping[str, Sequence[Column]]
+    """The columns of each source that the queries read, with the types that these give them."""
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -261,6 +264,7 @@ class Adviser:
         return Advice(
             judged[0], judged, existing, found, self.nodes, self.wishes, self.splitter,
             tuple(self.notes(found, searched, judged[0])), self.compiled.bindings.sources,
+            self.columns,
         )  # fmt: skip
 
     def check_found(self, found: Found, search: Search) -> None:

@@ -22,6 +22,7 @@ from terascope.partitioning.normal import normal_form
 from terascope.partitioning.sets import PartitionSet
 from terascope.partitioning.splitter import as_mask, is_attribute
 from terascope.plan.expr import Col, Expr, columns_of
+from terascope.splitting.rule import ROUND_ROBIN
 from terascope.types import Type
 
 
@@ -77,8 +78,8 @@ def dotted(mask: int) -> str:
 
 def split_command(source: str, location: str, by: PartitionSet, into: int) -> str:
     """The command that splits a source in software."""
-    expressions = str(by)
-    return f"terascope split {source}={location} --by '{expressions}' --into {into} {source}.parts"
+    expressions = f"'{by}'" if by.expressions else ROUND_ROBIN
+    return f"terascope split {source}={location} --by {expressions} --into {into} {source}.parts"
 
 
 def hardware_lines(by: PartitionSet, into: int) -> tuple[str, ...]:

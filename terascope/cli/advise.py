@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from terascope.cli.binding import FILES, Binding, loaded, pairs
-from terascope.cli.command import flag, misuse, read_flag, switch, tell_line
+from terascope.cli.command import QUIET, errors, flag, misuse, read_flag, switch, tell_line
 from terascope.cli.traffic import count_of
 from terascope.units import seconds as read_seconds
 
@@ -56,6 +56,7 @@ def advise(
         "Write the sources partitioned by the advice, a folder for each.", metavar="DIR"
     ),
     json: bool = switch("As JSON.", "--json"),
+    quiet: bool = QUIET,
 ) -> None:
     """Recommend the partitioning set by which to split the sources of a query set.
 
@@ -91,6 +92,8 @@ def advise(
     )
     if picture is not None:
         draw(queries, found, picture)
+    if layout is not None:
+        write(found, layout, quiet)
     if json:
         typer.echo(jsonlib.dumps(found.document(), ensure_ascii=False))
     else:
@@ -142,3 +145,16 @@ def draw(queries: QuerySet, advice: Advice, path: Path) -> None:
     with as_mistake(OutputError, f"cannot write '{path}'"):
         path.write_text(forms[path.suffix](made), encoding="utf-8")
     tell_line("drawn", str(path))
+
+
+def write(advice: Advice, folder: Path, quiet: bool) -> None:
+    """Write the sources partitioned by the advice, and say how even the partitions are."""
+    from terascope.advise.written import write_partitions
+    from terascope.cli.progress import counting
+
+    with counting("splitting", 1, "bytes", quiet) as count:
+        made = write_partitions(advice, folder, count)
+    for name, splitter in made.items():
+        errors().print(f"{folder / name}: {splitter.balance.text}")
+        if splitter.balance.advice:
+            tell_line("note", splitter.balance.advice)

@@ -111,8 +111,13 @@ def split(
         why = "ranges of a live source change at an edge: give one, such as '60 s'"
         raise misuse("--edge", why)
     interface = interface_from(source, source_option)
-    columns = columns_of(interface, folder if follow else None)
-    set = set_of(by, interface, columns, queries or [])
+    begun = begun_set(folder) if follow and by == AUTO else None
+    if by == AUTO and begun is None:
+        set, columns = recommended_set(interface, queries or [], into)
+    else:
+        by = by if begun is None else begun
+        columns = columns_of(interface, folder if follow else None)
+        set = set_of(by, columns)
     named = tuple(host.strip() for host in (hosts or "").split(",") if host.strip())
     rule = SplitRule.even(set, into)
     settings = SplitSettings(interface, columns, rule, folder, named, edge_seconds)
@@ -174,9 +179,16 @@ def columns_of(interface: Interface, begun: Path | None) -> tuple[Column, ...]:
     return interface.columns if plan is None else plan.columns
 
 
-def set_of(
-    by: str, interface: Interface, columns: tuple[Column, ...], queries: list[Path]
-) -> PartitionSet | None:
+def begun_set(folder: Path) -> str | None:
+    """The set of a split that goes on, whatever would be recommended now; None: it begins."""
+    from terascope.splitting.follow import read_plan
+    from terascope.splitting.rule import ROUND_ROBIN
+
+    plan = read_plan(folder)
+    return None if plan is None else str(plan.identity["by"]) or ROUND_ROBIN
+
+
+def set_of(by: str, columns: tuple[Column, ...]) -> PartitionSet | None:
     """The partitioning set; None: tuples are dealt out in turn.
 
     Raises:
@@ -186,23 +198,36 @@ def set_of(
     from terascope.partitioning.sets import parse_set
     from terascope.splitting.rule import ROUND_ROBIN
 
-    if by == ROUND_ROBIN:
-        return None
-    if by == AUTO:
-        return recommended_set(interface, queries)
-    return parse_set(by, columns)
+    return None if by == ROUND_ROBIN else parse_set(by, columns)
 
 
-def recommended_set(interface: Interface, queries: list[Path]) -> PartitionSet:
-    """The set that the search recommends for the source.
+def recommended_set(
+    interface: Interface, queries: list[Path], into: int
+) -> tuple[PartitionSet | None, tuple[Column, ...]]:
+    """The set that 'terascope advise' recommends for the source, None where any set is as good;
+    and the columns of the source with the types that the queries give them.
 
     Raises:
-        SourceError: there is no search, or it recommends nothing.
+        QueryError: the queries have mistakes, or no set helps any of them.
+        SourceError: the queries do not read the source.
     """
-    raise SourceError(
-        "--by auto is not there yet: ask 'terascope advise' for the set of"
-        f" '{interface.name}', and give it as --by"
-    )
+    from terascope.advise.written import split_columns
+    from terascope.session import Session
+
+    with Session() as session:
+        session.source(
+            f"{interface.name}={interface.kind}:{interface.location}", **dict(interface.options)
+        )
+        advice = session.load(*queries).advise(into=into)
+    by = advice.recommended.candidate.placement.get(interface.name)
+    if by is None:
+        raise SourceError(
+            f"the queries do not read '{interface.name}': name the source as they do, such as"
+            f" {next(iter(advice.columns))}={interface.kind}:{interface.location}"
+        )
+    errors().print(f"{interface.name}: split by {by}" if by.expressions else "split in turn")
+    columns = split_columns(interface, by, advice.columns[interface.name])
+    return by if by.expressions else None, columns
 
 
 def split_once(settings: SplitSettings, even: bool, quiet: bool) -> None:

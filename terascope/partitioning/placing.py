@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from terascope.connectors.base import arrow_type
@@ -32,6 +33,7 @@ from terascope.machine_code import INTEGER, column, compiled_for, inlined, outpu
 from terascope.partitioning.sets import PartitionSet
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of
+from terascope.types import INT_MIN, Type
 
 Hashes = NDArray[np.uint64]
 MISSING: Final = 0x4E554C4C
@@ -71,8 +73,15 @@ def value_hashes(partitions: PartitionSet, batch: pa.RecordBatch) -> Hashes:
             values = batch.column(cut.column)
             add_bytes(hashes, *places(values), *byte_runs(values), kept_bits(cut.mask, cut.v6))
         else:
-            add_column(hashes, column_of(expr, rows, batch))
+            add_column(hashes, plain_numbers(column_of(expr, rows, batch), expr.type))
     return hashes
+
+
+def plain_numbers(values: pa.Array, type: Type) -> pa.Array:
+    """Numbers of 64 bits without the bias that they are held with: a number hashes alike, whatever
+    type a query gives to its column.
+    """
+    return values if type is not Type.WIDE else pc.bit_wise_xor(values, pa.scalar(INT_MIN))
 
 
 def column_of(expr: Expr, rows: FinishedRows, batch: pa.RecordBatch) -> pa.Array:

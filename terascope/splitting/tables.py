@@ -68,6 +68,13 @@ class TablePiece:
         return int(self.rows.num_rows)
 
 
+def is_kept_as_text(column: Column) -> bool:
+    """Whether the file of a partition has the text of the values: as they are held, only Terascope
+    could read them.
+    """
+    return column.type.is_address or column.type is Type.WIDE
+
+
 @dataclass
 class TextForm:
     """How the columns of a source of text are held."""
@@ -77,7 +84,7 @@ class TextForm:
     """The columns that had a value that cannot be converted."""
 
     def field(self, column: Column) -> pa.Field:
-        is_text = column.name in self.as_text or column.type.is_address
+        is_text = column.name in self.as_text or is_kept_as_text(column)
         held = pa.string() if is_text else arrow_type(column.type)
         return noted(pa.field(column.name, held), column.type)
 
@@ -92,7 +99,7 @@ class TextForm:
         names = {column.name for column in wanted}
         converted: dict[str, Converted] = {}
         for column in self.columns:
-            is_text = column.type is Type.STRING or column.type.is_address
+            is_text = column.type is Type.STRING or is_kept_as_text(column)
             if column.name in names or not (is_text or column.name in self.as_text):
                 found = text_column(texts.column(column.name), column)
                 converted[column.name] = found
