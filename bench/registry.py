@@ -25,6 +25,7 @@ EXPERIMENTS: dict[str, str] = {
     "fig5-speedup": "bench.trees.speedup",
     "tree-floor": "bench.trees.floor",
     "start": "bench.start",
+    "advise": "bench.advise",
     "crash": "bench.crash",
     "fig7-communication": "bench.windows.communication",
     "fig8-computation": "bench.windows.computation",
