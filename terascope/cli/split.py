@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from terascope.cli.binding import loaded
 from terascope.cli.command import (
     QUIET,
     argument,
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     from terascope.connectors.base import Column
     from terascope.connectors.registry import Interface
     from terascope.partitioning.sets import PartitionSet
-    from terascope.splitting.splitter import SplitSettings, Splitter
+    from terascope.splitting.splitter import SourceSplitter, SplitSettings
 
 AUTO: Final = "auto"
+ROUND_ROBIN: Final = "round-robin"
+"""The word for a split without a set."""
 SHOWN: Final = 8
 """Partitions whose tuples are listed."""
 
@@ -112,7 +115,7 @@ def split(
         raise misuse("--edge", why)
     interface = interface_from(source, source_option)
     columns = columns_of(interface, folder if follow else None)
-    set = set_of(by, interface, columns, queries or [])
+    set = set_of(by, interface, columns, queries or [], into)
     named = tuple(host.strip() for host in (hosts or "").split(",") if host.strip())
     rule = SplitRule.even(set, into)
     settings = SplitSettings(interface, columns, rule, folder, named, edge_seconds)
@@ -127,8 +130,6 @@ def check_flags(
     edge: str | None,
 ) -> None:  # fmt: skip
     """Raise a mistake of usage when flags do not go together."""
-    from terascope.splitting.rule import ROUND_ROBIN
-
     if queries and by != AUTO:
         raise misuse("--queries", "only --by auto looks at queries")
     if by == AUTO and not queries:
@@ -175,7 +176,7 @@ def columns_of(interface: Interface, begun: Path | None) -> tuple[Column, ...]:
 
 
 def set_of(
-    by: str, interface: Interface, columns: tuple[Column, ...], queries: list[Path]
+    by: str, interface: Interface, columns: tuple[Column, ...], queries: list[Path], into: int
 ) -> PartitionSet | None:
     """The partitioning set; None: tuples are dealt out in turn.
 
@@ -184,25 +185,33 @@ def set_of(
         SourceError: the source has no columns to look at.
     """
     from terascope.partitioning.sets import parse_set
-    from terascope.splitting.rule import ROUND_ROBIN
 
     if by == ROUND_ROBIN:
         return None
     if by == AUTO:
-        return recommended_set(interface, queries)
+        return recommended_set(interface, queries, into)
     return parse_set(by, columns)
 
 
-def recommended_set(interface: Interface, queries: list[Path]) -> PartitionSet:
-    """The set that the search recommends for the source.
+def recommended_set(interface: Interface, queries: list[Path], into: int) -> PartitionSet | None:
+    """The set that the search of `terascope advise` recommends for the source.
 
     Raises:
-        SourceError: there is no search, or it recommends nothing.
+        QueryError: the query set is wrong, or no partitioning helps it.
+        SourceError: the source cannot be read.
     """
-    raise SourceError(
-        "--by auto is not there yet: ask 'terascope advise' for the set of"
-        f" '{interface.name}', and give it as --by"
-    )
+    from terascope.session import Session
+
+    session = Session()
+    text = f"{interface.name}={interface.kind}:{interface.location}"
+    session.source(text, **dict(interface.options))
+    advice = loaded(session, queries).advise(into=into)
+    found = advice.recommended.candidate.placement.get(interface.name)
+    if found is None or not found.expressions:
+        tell_line("note", "any partitioning suits these queries: tuples are dealt out in turn")
+        return None
+    tell_line("note", f"--by '{found}' is recommended for these queries")
+    return found
 
 
 def split_once(settings: SplitSettings, even: bool, quiet: bool) -> None:
@@ -240,7 +249,7 @@ def tell_stalled(reason: str | None) -> None:
     tell_line("note", "the source can be read again" if reason is None else f"waiting: {reason}")
 
 
-def tell_result(splitter: Splitter, spent: float, quiet: bool) -> None:
+def tell_result(splitter: SourceSplitter, spent: float, quiet: bool) -> None:
     """What was split, how even it is, and what is in no partition."""
     tuples = sum(state.tuples for state in splitter.states)
     whole = sum(state.bytes for state in splitter.states)
@@ -259,7 +268,7 @@ def tell_result(splitter: Splitter, spent: float, quiet: bool) -> None:
     tell_warnings(splitter)
 
 
-def tell_warnings(splitter: Splitter) -> None:
+def tell_warnings(splitter: SourceSplitter) -> None:
     name = interface_of(splitter.settings.interface.name)
     if not any(state.tuples for state in splitter.states):
         tell_line("warning", f"'{name}' has no tuples: all partitions are empty")

@@ -29,8 +29,8 @@ from terascope.splitting.finished import check_empty
 from terascope.splitting.outputs import OutputState
 from terascope.splitting.splitter import (
     PacketSplitter,
+    SourceSplitter,
     SplitSettings,
-    Splitter,
     TableSplitter,
     new_states,
     splitter_of,
@@ -178,7 +178,7 @@ class FollowedSplit:
             plan = BatchPlan(identity, settings.columns, initial, initial, states, generations)
         rule = replace(settings.rule, generations=plan.generations)
         self._settings = replace(settings, rule=rule)
-        self.splitter: Splitter = restored(self._settings, plan)
+        self.splitter: SourceSplitter = restored(self._settings, plan)
         self.stalled: str | None = None
         """Why the source cannot be read."""
         self.ended = False
@@ -249,7 +249,7 @@ class FollowedSplit:
         write_plan(self._folder, plan)
 
 
-def restored(settings: SplitSettings, plan: BatchPlan) -> Splitter:
+def restored(settings: SplitSettings, plan: BatchPlan) -> SourceSplitter:
     """A splitter that goes on where a plan begins."""
     splitter = splitter_of(settings, list(plan.states))
     splitter.placed.turn = plan.turn
@@ -266,7 +266,7 @@ def restored(settings: SplitSettings, plan: BatchPlan) -> Splitter:
     return splitter
 
 
-def cut(splitter: Splitter) -> None:
+def cut(splitter: SourceSplitter) -> None:
     if isinstance(splitter, PacketSplitter | TableSplitter):
         splitter.outputs.cut()
 

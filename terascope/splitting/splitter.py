@@ -71,7 +71,7 @@ class SplitSettings:
 
 
 @dataclass
-class Splitter(ABC):
+class SourceSplitter(ABC):
     """Splits a source. Its rule may change between two splits."""
 
     settings: SplitSettings
@@ -182,7 +182,7 @@ def readable(split: Split, report: ReadReport) -> Split | None:
 
 
 @dataclass
-class PacketSplitter(Splitter):
+class PacketSplitter(SourceSplitter):
     _heading: Heading | None = None
 
     def __post_init__(self) -> None:
@@ -240,7 +240,7 @@ class PacketSplitter(Splitter):
 
 
 @dataclass
-class TableSplitter(Splitter):
+class TableSplitter(SourceSplitter):
     schema: pa.Schema | None = None
     form: TextForm | None = None
 
@@ -303,7 +303,7 @@ class TableSplitter(Splitter):
         self.outputs.drop()
 
 
-def splitter_of(settings: SplitSettings, states: Sequence[OutputState]) -> Splitter:
+def splitter_of(settings: SplitSettings, states: Sequence[OutputState]) -> SourceSplitter:
     """The splitter of a kind of source."""
     if settings.interface.is_packets:
         return PacketSplitter(settings, states)
@@ -314,7 +314,7 @@ def new_states(count: int) -> list[OutputState]:
     return [OutputState() for _ in range(count)]
 
 
-def check_sizes(splitter: Splitter) -> None:
+def check_sizes(splitter: SourceSplitter) -> None:
     """The tuples of all partitions are those that were read.
 
     Raises:
