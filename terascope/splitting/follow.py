@@ -176,6 +176,7 @@ class FollowedSplit:
             states = tuple(new_states(settings.rule.count))
             generations = settings.rule.generations
             plan = BatchPlan(identity, settings.columns, initial, initial, states, generations)
+            write_plan(settings.folder, plan)  # before any file has these columns
         rule = replace(settings.rule, generations=plan.generations)
         self._settings = replace(settings, rule=rule)
         self.splitter: SourceSplitter = restored(self._settings, plan)
