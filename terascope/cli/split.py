@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from terascope.cli.binding import loaded
+from terascope.cli.binding import Binding, loaded
 from terascope.cli.command import (
     QUIET,
     argument,
@@ -59,6 +59,12 @@ def split(
     into: int = flag("The number of partitions.", default=..., metavar="N"),
     queries: list[Path] | None = flag(
         "The query set that --by auto is for. May be repeated.", metavar="FILE.gsql"
+    ),
+    param: list[str] | None = flag(
+        "The value of $NAME in these queries. May be repeated.",
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
     ),
     hosts: str | None = flag(
         "The hosts that hold the partitions, each as many that follow one another: Spark then runs"
@@ -115,7 +121,10 @@ def split(
         raise misuse("--edge", why)
     interface = interface_from(source, source_option)
     columns = columns_of(interface, folder if follow else None)
-    set = set_of(by, interface, columns, queries or [], into)
+    if by == AUTO:
+        set = recommended_set(interface, queries or [], into, param)
+    else:
+        set = set_of(by, columns)
     named = tuple(host.strip() for host in (hosts or "").split(",") if host.strip())
     rule = SplitRule.even(set, into)
     settings = SplitSettings(interface, columns, rule, folder, named, edge_seconds)
@@ -175,37 +184,38 @@ def columns_of(interface: Interface, begun: Path | None) -> tuple[Column, ...]:
     return interface.columns if plan is None else plan.columns
 
 
-def set_of(
-    by: str, interface: Interface, columns: tuple[Column, ...], queries: list[Path], into: int
-) -> PartitionSet | None:
+def set_of(by: str, columns: tuple[Column, ...]) -> PartitionSet | None:
     """The partitioning set; None: tuples are dealt out in turn.
 
     Raises:
         QueryError: the set is wrong.
-        SourceError: the source has no columns to look at.
     """
     from terascope.partitioning.sets import parse_set
 
     if by == ROUND_ROBIN:
         return None
-    if by == AUTO:
-        return recommended_set(interface, queries, into)
     return parse_set(by, columns)
 
 
-def recommended_set(interface: Interface, queries: list[Path], into: int) -> PartitionSet | None:
+def recommended_set(
+    interface: Interface, queries: list[Path], into: int, param: list[str] | None
+) -> PartitionSet | None:
     """The set that the search of `terascope advise` recommends for the source.
 
     Raises:
         QueryError: the query set is wrong, or no partitioning helps it.
         SourceError: the source cannot be read.
     """
-    from terascope.session import Session
-
-    session = Session()
-    text = f"{interface.name}={interface.kind}:{interface.location}"
-    session.source(text, **dict(interface.options))
-    advice = loaded(session, queries).advise(into=into)
+    binding = Binding(
+        source=[f"{interface.name}={interface.kind}:{interface.location}"],
+        source_option=[f"{interface.name}.{key}={value}" for key, value in interface.options],
+        partitioned_by=None,
+        set_=None,
+        param=param,
+        functions=None,
+        config=None,
+    )
+    advice = loaded(binding.session(), queries).advise(into=into)
     found = advice.recommended.candidate.placement.get(interface.name)
     if found is None or not found.expressions:
         tell_line("note", "any partitioning suits these queries: tuples are dealt out in turn")
