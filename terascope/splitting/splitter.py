@@ -202,7 +202,7 @@ class PacketSplitter(SourceSplitter):
         if found is None:
             return
         before = self.report.bytes_read
-        for piece in packet_pieces(found, self.columns, self.report):
+        for piece in packet_pieces(found, self.columns, self.report, self.settings.edge > 0):
             self._heading = piece.heading
             if piece.batch is None:
                 numbers = self.placed.dealt(len(piece))
@@ -217,7 +217,7 @@ class PacketSplitter(SourceSplitter):
         found, report = readable(split, ReadReport()), ReadReport()
         if found is None:
             return
-        for piece in packet_pieces(found, self.columns, report):
+        for piece in packet_pieces(found, self.columns, report, self.settings.edge > 0):
             if piece.batch is not None:
                 self.placed.numbers(piece.batch, piece.times)
                 self.see(piece.times)

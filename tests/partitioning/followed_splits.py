@@ -22,7 +22,7 @@ from terascope.splitting import follow as follow_module
 from terascope.splitting import outputs, tables
 from terascope.splitting.follow import FollowedSplit, follow, read_plan
 from terascope.splitting.rule import SplitRule
-from terascope.splitting.splitter import SplitSettings
+from terascope.splitting.splitter import SourceSplitter, SplitSettings
 
 
 class Died(BaseException):
@@ -91,9 +91,9 @@ def dying(point: str, times: int, death: Callable[[], None] = die) -> Iterator[N
         "forced": [(outputs.Outputs, "force", after(outputs.Outputs.force))],
         "listed": [
             (
-                follow_module.SourceSplitter,
+                SourceSplitter,
                 "write_layout",
-                after(follow_module.SourceSplitter.write_layout),
+                after(SourceSplitter.write_layout),
             )
         ],
     }
