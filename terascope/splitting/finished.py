@@ -71,6 +71,7 @@ def split_finished(
 def evened(settings: SplitSettings, splits: list[Split], told: Told | None) -> SplitSettings:
     """The settings with ranges that have even loads."""
     looking = splitter_of(settings, new_states(settings.rule.count))
+    looking.one_in = 1
     progress = Progress(splits, told)
     for split in splits:
         looking.look(split, progress.seen)

@@ -80,6 +80,8 @@ class SourceSplitter(ABC):
     unread: int = 0
     """Rows of which a value of the partitioning set cannot be read."""
     counts: HashCounts = field(default_factory=HashCounts)
+    one_in: int = 8
+    """Of so many tuples one is counted."""
     rebalancer: Rebalancer | None = None
     placed: Placed = field(init=False)
     columns: tuple[Column, ...] = field(init=False)
@@ -108,7 +110,7 @@ class SourceSplitter(ABC):
         """Count the hashes of the tuples that were placed last."""
         if self.rule.set is None:
             return
-        self.counts.add(self.placed.hashes)
+        self.counts.add(self.placed.hashes, self.one_in)
         if self.rebalancer is not None and times is not None:
             self.rebalancer.see(self.placed.hashes, times)
 
