@@ -148,7 +148,8 @@ class DecodeExperiment:
 
 def capture_file(settings: Settings, packets: int, snaplen: int) -> Path:
     profile = replace(packet_profile(packets, settings.seed), snaplen=snaplen)
-    whole = "-whole" if snaplen == WHOLE else ""
+    usual = packet_profile(packets, settings.seed).snaplen
+    whole = "-whole" if snaplen == WHOLE else "" if snaplen == usual else f"-{snaplen}"
     return made_once(
         settings.data / f"packets-{packets}-seed{settings.seed}{whole}.pcap",
         lambda path: generate(profile, path),

@@ -12,6 +12,7 @@ EXPERIMENTS: dict[str, str] = {
     "set50": "bench.set50",
     "cache": "bench.cache",
     "decode": "bench.decode",
+    "split": "bench.split",
     "onemore": "bench.onemore",
     "scaling": "bench.scaling",
     "budget": "bench.budget",

@@ -18,11 +18,11 @@ from terascope.partitioning.digits import (
     base_extent,
     bits_of,
 )
+from terascope.partitioning.layout import ROUND_ROBIN
 from terascope.partitioning.normal import normal_form
 from terascope.partitioning.sets import PartitionSet
 from terascope.partitioning.splitter import as_mask, is_attribute
 from terascope.plan.expr import Col, Expr, columns_of
-from terascope.splitting.rule import ROUND_ROBIN
 from terascope.types import Type
 
 

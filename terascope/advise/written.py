@@ -15,7 +15,7 @@ from terascope.diagnostic import OutputError, SourceError, as_mistake
 from terascope.files import make_folder
 from terascope.splitting.finished import Told, split_finished
 from terascope.splitting.rule import SplitRule
-from terascope.splitting.splitter import SplitSettings, Splitter
+from terascope.splitting.splitter import SourceSplitter, SplitSettings
 
 if TYPE_CHECKING:
     from terascope.connectors.base import Column
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from terascope.partitioning.sets import PartitionSet
 
 
-def write_partitions(advice: Advice, folder: Path, told: Told | None = None) -> dict[str, Splitter]:
+def write_partitions(
+    advice: Advice, folder: Path, told: Told | None = None
+) -> dict[str, SourceSplitter]:
     """Split every source of the set into a folder of its own, and say how by its name.
 
     Raises:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from terascope.cli.binding import Binding, loaded
 from terascope.cli.command import (
     QUIET,
     argument,
@@ -26,13 +27,14 @@ from terascope.cli.progress import counting
 from terascope.cli.stopping import Stopping
 from terascope.connectors.base import interface_of
 from terascope.diagnostic import SourceError
+from terascope.partitioning.layout import ROUND_ROBIN
 from terascope.units import plural, readable_bytes, seconds
 
 if TYPE_CHECKING:
     from terascope.connectors.base import Column
     from terascope.connectors.registry import Interface
     from terascope.partitioning.sets import PartitionSet
-    from terascope.splitting.splitter import SplitSettings, Splitter
+    from terascope.splitting.splitter import SourceSplitter, SplitSettings
 
 AUTO: Final = "auto"
 SHOWN: Final = 8
@@ -56,6 +58,12 @@ def split(
     into: int = flag("The number of partitions.", default=..., metavar="N"),
     queries: list[Path] | None = flag(
         "The query set that --by auto is for. May be repeated.", metavar="FILE.gsql"
+    ),
+    param: list[str] | None = flag(
+        "The value of $NAME in these queries. May be repeated.",
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
     ),
     hosts: str | None = flag(
         "The hosts that hold the partitions, each as many that follow one another: Spark then runs"
@@ -113,7 +121,7 @@ def split(
     interface = interface_from(source, source_option)
     begun = begun_set(folder) if follow and by == AUTO else None
     if by == AUTO and begun is None:
-        set, columns = recommended_set(interface, queries or [], into)
+        set, columns = recommended_set(interface, queries or [], into, param)
     else:
         by = by if begun is None else begun
         columns = columns_of(interface, folder if follow else None)
@@ -132,8 +140,6 @@ def check_flags(
     edge: str | None,
 ) -> None:  # fmt: skip
     """Raise a mistake of usage when flags do not go together."""
-    from terascope.splitting.rule import ROUND_ROBIN
-
     if queries and by != AUTO:
         raise misuse("--queries", "only --by auto looks at queries")
     if by == AUTO and not queries:
@@ -182,7 +188,6 @@ def columns_of(interface: Interface, begun: Path | None) -> tuple[Column, ...]:
 def begun_set(folder: Path) -> str | None:
     """The set of a split that goes on, whatever would be recommended now; None: it begins."""
     from terascope.splitting.follow import read_plan
-    from terascope.splitting.rule import ROUND_ROBIN
 
     plan = read_plan(folder)
     return None if plan is None else str(plan.identity["by"]) or ROUND_ROBIN
@@ -193,16 +198,14 @@ def set_of(by: str, columns: tuple[Column, ...]) -> PartitionSet | None:
 
     Raises:
         QueryError: the set is wrong.
-        SourceError: the source has no columns to look at.
     """
     from terascope.partitioning.sets import parse_set
-    from terascope.splitting.rule import ROUND_ROBIN
 
     return None if by == ROUND_ROBIN else parse_set(by, columns)
 
 
 def recommended_set(
-    interface: Interface, queries: list[Path], into: int
+    interface: Interface, queries: list[Path], into: int, param: list[str] | None
 ) -> tuple[PartitionSet | None, tuple[Column, ...]]:
     """The set that 'terascope advise' recommends for the source, None where any set is as good;
     and the columns of the source with the types that the queries give them.
@@ -212,20 +215,27 @@ def recommended_set(
         SourceError: the queries do not read the source.
     """
     from terascope.advise.written import split_columns
-    from terascope.session import Session
 
-    with Session() as session:
-        session.source(
-            f"{interface.name}={interface.kind}:{interface.location}", **dict(interface.options)
-        )
-        advice = session.load(*queries).advise(into=into)
+    binding = Binding(
+        source=[f"{interface.name}={interface.kind}:{interface.location}"],
+        source_option=[f"{interface.name}.{key}={value}" for key, value in interface.options],
+        partitioned_by=None,
+        set_=None,
+        param=param,
+        functions=None,
+        config=None,
+    )
+    advice = loaded(binding.session(), queries).advise(into=into)
     by = advice.recommended.candidate.placement.get(interface.name)
     if by is None:
         raise SourceError(
             f"the queries do not read '{interface.name}': name the source as they do, such as"
             f" {next(iter(advice.columns))}={interface.kind}:{interface.location}"
         )
-    errors().print(f"{interface.name}: split by {by}" if by.expressions else "split in turn")
+    if by.expressions:
+        tell_line("note", f"--by '{by}' is recommended for these queries")
+    else:
+        tell_line("note", "any partitioning suits these queries: tuples are dealt out in turn")
     columns = split_columns(interface, by, advice.columns[interface.name])
     return by if by.expressions else None, columns
 
@@ -265,7 +275,7 @@ def tell_stalled(reason: str | None) -> None:
     tell_line("note", "the source can be read again" if reason is None else f"waiting: {reason}")
 
 
-def tell_result(splitter: Splitter, spent: float, quiet: bool) -> None:
+def tell_result(splitter: SourceSplitter, spent: float, quiet: bool) -> None:
     """What was split, how even it is, and what is in no partition."""
     tuples = sum(state.tuples for state in splitter.states)
     whole = sum(state.bytes for state in splitter.states)
@@ -284,7 +294,7 @@ def tell_result(splitter: Splitter, spent: float, quiet: bool) -> None:
     tell_warnings(splitter)
 
 
-def tell_warnings(splitter: Splitter) -> None:
+def tell_warnings(splitter: SourceSplitter) -> None:
     name = interface_of(splitter.settings.interface.name)
     if not any(state.tuples for state in splitter.states):
         tell_line("warning", f"'{name}' has no tuples: all partitions are empty")

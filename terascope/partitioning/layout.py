@@ -19,6 +19,8 @@ from terascope.files import sync
 
 MANIFEST: Final = "partitions.json"
 VERSION: Final = 1
+ROUND_ROBIN: Final = "round-robin"
+"""The word for partitions that no set determines: tuples are dealt out in turn."""
 CLOCK: Final = "time"
 """The column whose values say which generation a tuple belongs to, in seconds."""
 

@@ -3,8 +3,8 @@
 In: an interface, and the partitioning set that is declared for it, or the manifest that `terascope
 split` left beside the data. Out: one interface for each partition; a source without partitions is
 itself. All partitions answer to the name of the source: a query reads the merge of them. A folder
-that was split anew in the course of time, or without regard to values, has partitions that own no
-groups.
+whose ranges change in the course of time is partitioned by its set and the slice of time; one that
+was split without regard to values has partitions that own no groups.
 """
 
 from __future__ import annotations

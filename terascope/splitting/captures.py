@@ -77,8 +77,8 @@ class PacketPiece:
     window: Bytes
     starts: Ints
     lengths: Ints
-    times: Ints
-    """Seconds."""
+    times: Ints | None
+    """Seconds; None where they are not wanted."""
     batch: pa.RecordBatch | None
     """The wanted columns; None where none is wanted."""
 
@@ -87,9 +87,11 @@ class PacketPiece:
 
 
 def packet_pieces(
-    split: Split, columns: Sequence[Column], report: ReadReport
+    split: Split, columns: Sequence[Column], report: ReadReport, timed: bool = False
 ) -> Iterator[PacketPiece]:
-    """The packets of a split of a capture. A piece is good until the next one is asked for."""
+    """The packets of a split of a capture. A piece is good until the next one is asked for.
+    `timed`: the times of the packets are wanted.
+    """
     with file_bytes.opened_raw(split.path) as file:
         start, fault = looked_at(file)
         if fault is not None:
@@ -118,7 +120,7 @@ def packet_pieces(
                 decoded = PacketBatch(split, layout, records)
                 decoded.decode(window.view, found, report)
                 batch = decoded.finish()
-            times = records.numbers[TIMESTAMP, :found] // SECOND
+            times = records.numbers[TIMESTAMP, :found] // SECOND if timed else None
             places = records.numbers[OFFSET, :found] - window.base
             if isinstance(framing, PcapngFraming):
                 yield block_piece(framing, window.view, records, places, times, batch)
@@ -138,7 +140,7 @@ def block_piece(
     window: Bytes,
     records: Records,
     places: Ints,
-    times: Ints,
+    times: Ints | None,
     batch: pa.RecordBatch | None,
 ) -> PacketPiece:
     section = framing.section

@@ -21,8 +21,8 @@ from terascope.diagnostic import OutputError, as_mistake
 from terascope.files import make_folder
 from terascope.splitting.outputs import folder_name
 from terascope.splitting.splitter import (
+    SourceSplitter,
     SplitSettings,
-    Splitter,
     check_sizes,
     new_states,
     splitter_of,
@@ -35,7 +35,7 @@ Told = Callable[[int, int], None]
 
 def split_finished(
     settings: SplitSettings, even: bool = False, told: Told | None = None
-) -> Splitter:
+) -> SourceSplitter:
     """Split a source; the splitter that has done it.
 
     Raises:
@@ -71,6 +71,7 @@ def split_finished(
 def evened(settings: SplitSettings, splits: list[Split], told: Told | None) -> SplitSettings:
     """The settings with ranges that have even loads."""
     looking = splitter_of(settings, new_states(settings.rule.count))
+    looking.one_in = 1
     progress = Progress(splits, told)
     for split in splits:
         looking.look(split, progress.seen)

@@ -29,8 +29,8 @@ from terascope.splitting.finished import check_empty
 from terascope.splitting.outputs import OutputState
 from terascope.splitting.splitter import (
     PacketSplitter,
+    SourceSplitter,
     SplitSettings,
-    Splitter,
     TableSplitter,
     new_states,
     splitter_of,
@@ -176,9 +176,10 @@ class FollowedSplit:
             states = tuple(new_states(settings.rule.count))
             generations = settings.rule.generations
             plan = BatchPlan(identity, settings.columns, initial, initial, states, generations)
+            write_plan(settings.folder, plan)  # before any file has these columns
         rule = replace(settings.rule, generations=plan.generations)
         self._settings = replace(settings, rule=rule)
-        self.splitter: Splitter = restored(self._settings, plan)
+        self.splitter: SourceSplitter = restored(self._settings, plan)
         self.stalled: str | None = None
         """Why the source cannot be read."""
         self.ended = False
@@ -249,7 +250,7 @@ class FollowedSplit:
         write_plan(self._folder, plan)
 
 
-def restored(settings: SplitSettings, plan: BatchPlan) -> Splitter:
+def restored(settings: SplitSettings, plan: BatchPlan) -> SourceSplitter:
     """A splitter that goes on where a plan begins."""
     splitter = splitter_of(settings, list(plan.states))
     splitter.placed.turn = plan.turn
@@ -266,7 +267,7 @@ def restored(settings: SplitSettings, plan: BatchPlan) -> Splitter:
     return splitter
 
 
-def cut(splitter: Splitter) -> None:
+def cut(splitter: SourceSplitter) -> None:
     if isinstance(splitter, PacketSplitter | TableSplitter):
         splitter.outputs.cut()
 

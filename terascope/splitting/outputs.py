@@ -30,7 +30,8 @@ from terascope.machine_code import INTEGER, column, compiled_for, output
 
 MOST_BUFFERED: Final = 64 << 20
 """Bytes of all buffers together."""
-LARGEST_BUFFER: Final = 1 << 18
+LARGEST_BUFFER: Final = 1 << 17
+"""Little enough for the buffers of some partitions to stay in a cache."""
 SMALLEST_BUFFER: Final = 1 << 13
 
 

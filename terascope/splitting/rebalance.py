@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from terascope.kernels.columns.arrays import Ints
-from terascope.machine_code import column, compiled_for, output
+from terascope.machine_code import INTEGER, column, compiled_for, output
 from terascope.partitioning.balance import HOT
 from terascope.partitioning.placing import WHOLE, Hashes, partition_numbers
 from terascope.splitting.rule import SplitRule
@@ -36,8 +36,9 @@ class HashCounts:
 
     counts: Ints = field(default_factory=lambda: np.zeros(BINS, np.int64))
 
-    def add(self, hashes: Hashes) -> None:
-        add_counts(hashes, self.counts)
+    def add(self, hashes: Hashes, every: int = 1) -> None:
+        """Count tuples; `every`: only one in so many, which is enough for advice."""
+        add_counts(hashes, every, self.counts)
 
     @property
     def total(self) -> int:
@@ -115,7 +116,7 @@ class Rebalancer:
         return rule.with_bounds(bounds, (now + 1) * self.edge)
 
 
-@compiled_for(column(np.uint64), output(np.int64))
-def add_counts(hashes: Hashes, counts: Ints) -> None:
-    for i in range(len(hashes)):
+@compiled_for(column(np.uint64), INTEGER, output(np.int64))
+def add_counts(hashes: Hashes, every: int, counts: Ints) -> None:
+    for i in range(0, len(hashes), every):
         counts[hashes[i] >> np.uint64(SHIFT)] += 1

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +22,6 @@ from terascope.kernels.columns.arrays import Ints
 from terascope.partitioning.layout import CLOCK, Generation
 from terascope.partitioning.placing import Hashes, even_bounds, partition_numbers, value_hashes
 from terascope.partitioning.sets import PartitionSet
-
-ROUND_ROBIN: Final = "round-robin"
-"""The word for a split without a set."""
 
 
 @dataclass(frozen=True)

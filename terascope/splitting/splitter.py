@@ -71,7 +71,7 @@ class SplitSettings:
 
 
 @dataclass
-class Splitter(ABC):
+class SourceSplitter(ABC):
     """Splits a source. Its rule may change between two splits."""
 
     settings: SplitSettings
@@ -80,6 +80,8 @@ class Splitter(ABC):
     unread: int = 0
     """Rows of which a value of the partitioning set cannot be read."""
     counts: HashCounts = field(default_factory=HashCounts)
+    one_in: int = 8
+    """Of so many tuples one is counted."""
     rebalancer: Rebalancer | None = None
     placed: Placed = field(init=False)
     columns: tuple[Column, ...] = field(init=False)
@@ -108,7 +110,7 @@ class Splitter(ABC):
         """Count the hashes of the tuples that were placed last."""
         if self.rule.set is None:
             return
-        self.counts.add(self.placed.hashes)
+        self.counts.add(self.placed.hashes, self.one_in)
         if self.rebalancer is not None and times is not None:
             self.rebalancer.see(self.placed.hashes, times)
 
@@ -182,7 +184,7 @@ def readable(split: Split, report: ReadReport) -> Split | None:
 
 
 @dataclass
-class PacketSplitter(Splitter):
+class PacketSplitter(SourceSplitter):
     _heading: Heading | None = None
 
     def __post_init__(self) -> None:
@@ -202,7 +204,7 @@ class PacketSplitter(Splitter):
         if found is None:
             return
         before = self.report.bytes_read
-        for piece in packet_pieces(found, self.columns, self.report):
+        for piece in packet_pieces(found, self.columns, self.report, self.settings.edge > 0):
             self._heading = piece.heading
             if piece.batch is None:
                 numbers = self.placed.dealt(len(piece))
@@ -217,7 +219,7 @@ class PacketSplitter(Splitter):
         found, report = readable(split, ReadReport()), ReadReport()
         if found is None:
             return
-        for piece in packet_pieces(found, self.columns, report):
+        for piece in packet_pieces(found, self.columns, report, self.settings.edge > 0):
             if piece.batch is not None:
                 self.placed.numbers(piece.batch, piece.times)
                 self.see(piece.times)
@@ -240,7 +242,7 @@ class PacketSplitter(Splitter):
 
 
 @dataclass
-class TableSplitter(Splitter):
+class TableSplitter(SourceSplitter):
     schema: pa.Schema | None = None
     form: TextForm | None = None
 
@@ -303,7 +305,7 @@ class TableSplitter(Splitter):
         self.outputs.drop()
 
 
-def splitter_of(settings: SplitSettings, states: Sequence[OutputState]) -> Splitter:
+def splitter_of(settings: SplitSettings, states: Sequence[OutputState]) -> SourceSplitter:
     """The splitter of a kind of source."""
     if settings.interface.is_packets:
         return PacketSplitter(settings, states)
@@ -314,7 +316,7 @@ def new_states(count: int) -> list[OutputState]:
     return [OutputState() for _ in range(count)]
 
 
-def check_sizes(splitter: Splitter) -> None:
+def check_sizes(splitter: SourceSplitter) -> None:
     """The tuples of all partitions are those that were read.
 
     Raises:

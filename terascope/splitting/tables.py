@@ -238,7 +238,7 @@ class AppendedFile:
 
 
 @dataclass
-class OpenTable:
+class OpenParquet:
     """The Parquet file of a partition that is being written."""
 
     file: AppendedFile
@@ -256,7 +256,7 @@ class TableOutputs:
         for one in self.folders:
             make_folder(one)
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in states]
-        self._open: dict[int, OpenTable] = {}
+        self._open: dict[int, OpenParquet] = {}
         self._bytes = 0
         self._schema: pa.Schema | None = None
         self.forced = False
@@ -329,14 +329,14 @@ class TableOutputs:
         opened.writer.write_table(table, row_group_size=MOST_ROWS)
         self.states[number].tuples += table.num_rows
 
-    def _begin(self, number: int, schema: pa.Schema) -> OpenTable:
+    def _begin(self, number: int, schema: pa.Schema) -> OpenParquet:
         if number in self._open:
             self._close(number)
         state = self.states[number]
         state.segment += 1
         state.suffix = PARQUET
         file = AppendedFile(self.folders[number] / state.name)
-        opened = OpenTable(file, pq.ParquetWriter(file, schema), schema)
+        opened = OpenParquet(file, pq.ParquetWriter(file, schema), schema)
         self._open[number] = opened
         return opened
 

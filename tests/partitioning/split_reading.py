@@ -20,7 +20,7 @@ from terascope.partitioning.sets import PartitionSet, parse_set
 from terascope.plan.evaluate import compile_expr
 from terascope.splitting.finished import split_finished
 from terascope.splitting.rule import SplitRule
-from terascope.splitting.splitter import SplitSettings, Splitter
+from terascope.splitting.splitter import SourceSplitter, SplitSettings
 from terascope.types import Type
 
 MASK = (1 << 64) - 1
@@ -82,7 +82,7 @@ def split_into(
     options: dict[str, str] | None = None,
     even: bool = False,
     edge: int = 0,
-) -> tuple[Interface, Splitter]:
+) -> tuple[Interface, SourceSplitter]:
     """Split a source; without `by`, in turn."""
     interface = parse_interface(source, options)
     columns = interface.columns

@@ -26,12 +26,13 @@ from tests.partitioning.split_reading import (
 )
 
 QUERIES = """
-QUERY by_user: SELECT tb, user, COUNT(*) AS n, SUM(size) AS total FROM log
+PROTOCOL LOG (time UINT increasing clock(s), user STRING, ip IP, size INT);
+QUERY by_user: SELECT tb, user, COUNT(*) AS n, SUM(size) AS total FROM LOG
 GROUP BY time/10 AS tb, user;
-QUERY sizes: SELECT tb, COUNT(size) AS n, MAX(size) AS most FROM log GROUP BY time/10 AS tb;
-QUERY net: SELECT tb, ip & 0xFFFFFF00 AS subnet, COUNT(*) AS n FROM log
+QUERY sizes: SELECT tb, COUNT(size) AS n, MAX(size) AS most FROM LOG GROUP BY time/10 AS tb;
+QUERY net: SELECT tb, ip & 0xFFFFFF00 AS subnet, COUNT(*) AS n FROM LOG
 GROUP BY time/10 AS tb, ip & 0xFFFFFF00;
-QUERY plain: SELECT tb, COUNT(*) AS n FROM log GROUP BY time/10 AS tb;
+QUERY plain: SELECT tb, COUNT(*) AS n FROM LOG GROUP BY time/10 AS tb;
 """
 
 
@@ -138,7 +139,7 @@ def test_json_lines(tmp_path: Path) -> None:
     (tmp_path / "log.json.gz").write_bytes(gzip.compress("\n".join([*lines, "no json"]).encode()))
     source, splitter = split_into(tmp_path / "p", f"json:{tmp_path / 'log.json.gz'}", "user", 3)
     assert_split(tmp_path / "p", source, "user", 3)
-    assert splitter.left_out == {"invalid JSON": 1}
+    assert splitter.left_out == {"not a JSON object": 1}
 
 
 def test_parquet_keeps_all_columns(tmp_path: Path) -> None:

@@ -119,7 +119,10 @@ def test_kept_queries_have_no_exchange(tmp_path: Path) -> None:
     assert job.ownership is not None
     assert {output.stream for output in job.outputs} <= job.ownership.kept, job.ownership.reasons
     assert not [o for o in job.operators if isinstance(o, Exchange | MergeGroups)]
-    assert {place for operator in job.operators for place in operator.places} == {"task", "partition"}
+    assert {place for operator in job.operators for place in operator.places} == {
+        "task",
+        "partition",
+    }
 
 
 @pytest.mark.spark
