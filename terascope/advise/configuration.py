@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from terascope.partitioning.capability import as_mask, is_attribute
 from terascope.partitioning.digits import (
     V4,
     V6,
@@ -20,7 +21,6 @@ from terascope.partitioning.digits import (
 )
 from terascope.partitioning.normal import normal_form
 from terascope.partitioning.sets import PartitionSet
-from terascope.partitioning.splitter import as_mask, is_attribute
 from terascope.plan.expr import Col, Expr, columns_of
 from terascope.splitting.rule import ROUND_ROBIN
 from terascope.types import Type
