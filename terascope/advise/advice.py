@@ -13,18 +13,18 @@ from functools import cached_property
 from typing import Any, Final
 
 from terascope.advise.configuration import split_command
-from terascope.advise.measure import Measured, measured
+from terascope.advise.measure import MeasuredSet, measured
 from terascope.advise.rotation import rotated
 from terascope.advise.sample import Limits, read_sample, tuples_for
-from terascope.advise.spread import Spread, Spreads
+from terascope.advise.spread import Spreads, ValueSpread
 from terascope.connectors.base import Column, interface_of
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Diagnostic, QueryError
 from terascope.partitioning.basic_queries import BasicQuery, basic_queries, needs_tuples_together
+from terascope.partitioning.capability import SplitterCapability, capability_of
 from terascope.partitioning.compatible import compatible_sets
-from terascope.partitioning.search import Candidate, Found, Search
+from terascope.partitioning.search import Candidate, Search, SearchResult
 from terascope.partitioning.sets import PartitionSet, Placement, parse_set
-from terascope.partitioning.splitter import Splitter, splitter_of
 from terascope.physical.ownership import columns_of_source
 from terascope.pipeline import Compiled
 from terascope.plan.rel import Scan, walk
@@ -44,7 +44,7 @@ class Wishes:
 
     into: int = INTO
     splitter: str = ""
-    """The capability of the splitter (terascope.partitioning.splitter)."""
+    """The capability of the splitter (terascope.partitioning.capability)."""
     existing: Mapping[str, str] | str = field(default_factory=dict)
     """The partitioning sets that exist, by source; a text is that of every source."""
     weights: Mapping[str, float] | None = None
@@ -58,7 +58,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCandidate:
     """A candidate with what it means for the queries."""
 
     candidate: Candidate
@@ -70,7 +70,7 @@ class Judged:
     """Why a query is not finished in the partitions; those that are, are not in it."""
     refusals: Mapping[str, str]
     """The same for every basic query."""
-    spread: Mapping[str, Spread]
+    spread: Mapping[str, ValueSpread]
     """By source, where there is a sample."""
     into: int
 
@@ -94,14 +94,14 @@ class Judged:
 class Advice:
     """The recommendation for a query set."""
 
-    recommended: Judged
-    candidates: tuple[Judged, ...]
+    recommended: JudgedCandidate
+    candidates: tuple[JudgedCandidate, ...]
     """The best first; the recommended one is the first of them."""
-    existing: Judged | None
-    measured: Measured
+    existing: JudgedCandidate | None
+    measured: MeasuredSet
     nodes: tuple[BasicQuery, ...]
     wishes: Wishes
-    splitter: Splitter
+    splitter: SplitterCapability
     notes: tuple[str, ...]
     interfaces: Mapping[str, Interface]
     """The bound sources, by name."""
@@ -114,7 +114,7 @@ class Advice:
         return self.measured.model.queries
 
     @property
-    def judged(self) -> tuple[Judged, ...]:
+    def judged(self) -> tuple[JudgedCandidate, ...]:
         """All candidates that are shown: the existing partitioning is the last."""
         return (*self.candidates, *(() if self.existing is None else (self.existing,)))
 
@@ -159,7 +159,7 @@ class Advice:
             },
         }
 
-    def _candidate(self, one: Judged) -> dict[str, Any]:
+    def _candidate(self, one: JudgedCandidate) -> dict[str, Any]:
         return {
             "sets": one.sets,
             "cost": one.candidate.cost.largest,
@@ -198,7 +198,7 @@ class Adviser:
         self.check_weights()
         self.scans = [r for n in self.nodes for r in walk(n.rel) if isinstance(r, Scan)]
         self.columns = {name: self.columns_of(name) for name in self.sources}
-        self.splitter = splitter_of(wishes.splitter, self.columns)
+        self.splitter = capability_of(wishes.splitter, self.columns)
 
     def mistake(
         self, code: str, message: str, notes: tuple[str, ...] = (), help: str | None = None
@@ -267,7 +267,7 @@ class Adviser:
             self.columns,
         )  # fmt: skip
 
-    def check_found(self, found: Found, search: Search) -> None:
+    def check_found(self, found: SearchResult, search: Search) -> None:
         """Refuse a set of which partitions finish nothing, with the reason for each query."""
         best = found.candidates[0]
         shown = [node.name for node in self.nodes if node.delivered]
@@ -297,13 +297,13 @@ class Adviser:
                 break
         return [*enough, *few]
 
-    def judged(self, candidate: Candidate, search: Search, spreads: Spreads) -> Judged:
+    def judged(self, candidate: Candidate, search: Search, spreads: Spreads) -> JudgedCandidate:
         model, into = search.model, self.wishes.into
         refused = search.refusals(candidate.placement)
         reasons = {
             name: self.cause(name, refused) for name in model.queries if name not in candidate.kept
         }
-        return Judged(
+        return JudgedCandidate(
             candidate,
             {name: model.query_cost(name, candidate.kept) for name in model.queries},
             {name: model.query_cost(name, candidate.kept, into) for name in model.queries},
@@ -348,7 +348,7 @@ class Adviser:
             if source in self.columns
         }
 
-    def notes(self, found: Measured, searched: Found, best: Judged) -> list[str]:
+    def notes(self, found: MeasuredSet, searched: SearchResult, best: JudgedCandidate) -> list[str]:
         """What the user should know about the figures."""
         notes: list[str] = []
         if found.unmeasured:

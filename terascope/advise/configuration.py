@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from terascope.partitioning.capability import as_mask, is_attribute
 from terascope.partitioning.digits import (
     V4,
     V6,
@@ -21,7 +22,6 @@ from terascope.partitioning.digits import (
 from terascope.partitioning.layout import ROUND_ROBIN
 from terascope.partitioning.normal import normal_form
 from terascope.partitioning.sets import PartitionSet
-from terascope.partitioning.splitter import as_mask, is_attribute
 from terascope.plan.expr import Col, Expr, columns_of
 from terascope.types import Type
 

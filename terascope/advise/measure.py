@@ -73,7 +73,7 @@ SLOW_ROWS: Final = 4000
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSet:
     """A cost model, and how sure it is."""
 
     model: CostModel
@@ -93,17 +93,17 @@ def measured(
     sample: Sample,
     parameters: Parameters,
     weights: Mapping[str, float] | None = None,
-) -> Measured:
+) -> MeasuredSet:
     """The cost model of a query set.
 
     Raises:
         ValueMistake: a query has no answer for the tuples of the sample.
     """
-    return Measuring(nodes, sample, parameters).all(weights)
+    return SetMeasuring(nodes, sample, parameters).all(weights)
 
 
 @dataclass
-class Measuring:
+class SetMeasuring:
     nodes: Sequence[BasicQuery]
     sample: Sample
     parameters: Parameters
@@ -127,7 +127,7 @@ class Measuring:
             if isinstance(rel, Scan)
         )
 
-    def all(self, weights: Mapping[str, float] | None) -> Measured:
+    def all(self, weights: Mapping[str, float] | None) -> MeasuredSet:
         scans: dict[str, list[Scan]] = {}
         for node in self.nodes:
             for rel in walk(node.rel):
@@ -136,7 +136,7 @@ class Measuring:
         raw = {name: self._raw(name, some) for name, some in scans.items()}
         made = [self._node(node) for node in self.nodes]
         known = self.sample.sources.values()
-        return Measured(
+        return MeasuredSet(
             CostModel(raw, made, weights),
             tuple(sorted({
                 interface_of(i) for some in scans.values() for scan in some

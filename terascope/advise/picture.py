@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from terascope.advise.advice import Advice, Judged
+from terascope.advise.advice import Advice, JudgedCandidate
 from terascope.explain.from_plan import picture_of_plan, source_id
 from terascope.explain.model import CENTRAL, PARTITIONED, Box, Facts, Picture
 from terascope.plan.plan import Plan, Stream
@@ -29,7 +29,7 @@ def picture_of_advice(advice: Advice, plan: Plan, title: str) -> Picture:
     return replace(found, boxes=boxes, notes=about)
 
 
-def with_place(box: Box, advice: Advice, best: Judged, cost: float) -> Box:
+def with_place(box: Box, advice: Advice, best: JudgedCandidate, cost: float) -> Box:
     if box.kind == "source":
         texts = best.sets.get(box.name)
         if texts is None or box.id != source_id(box.name):

@@ -56,7 +56,7 @@ def tuples_for(queries: int) -> int:
 
 
 @dataclass(frozen=True)
-class SourceSample:
+class SourceBeginning:
     """Tuples of one source."""
 
     tuples: pa.Table
@@ -70,7 +70,7 @@ class SourceSample:
 class Sample:
     """Tuples of the sources of a set."""
 
-    sources: Mapping[str, SourceSample] = field(default_factory=dict)
+    sources: Mapping[str, SourceBeginning] = field(default_factory=dict)
     """By the names that queries use; a source that cannot be read here is not among them."""
 
     def has(self, scan: Scan) -> bool:
@@ -151,7 +151,7 @@ def read_sample(
             is_whole = is_whole and whole
         read[name] = (cut_to(parts, clock), clock, is_whole)
     ended = ending_together(read)
-    return Sample({name: SourceSample(t, span_of(t, c), w) for name, (t, c, w) in ended.items()})
+    return Sample({name: SourceBeginning(t, span_of(t, c), w) for name, (t, c, w) in ended.items()})
 
 
 def columns_of_scans(source: str, scans: Iterable[Scan]) -> dict[str, Column]:

@@ -23,7 +23,7 @@ MOST_TUPLES: Final = 50_000
 
 
 @dataclass(frozen=True)
-class Spread:
+class ValueSpread:
     """How the tuples of one source are spread."""
 
     values: int
@@ -38,9 +38,9 @@ class Spreads:
 
     sample: Sample
     into: int
-    _known: dict[tuple[str, PartitionSet], Spread | None] = field(default_factory=dict)
+    _known: dict[tuple[str, PartitionSet], ValueSpread | None] = field(default_factory=dict)
 
-    def of(self, placement: Placement) -> dict[str, Spread]:
+    def of(self, placement: Placement) -> dict[str, ValueSpread]:
         """By source; those without a sample are not in it."""
         found = {source: self._one(source, by) for source, by in placement.items()}
         return {source: one for source, one in found.items() if one is not None}
@@ -49,7 +49,7 @@ class Spreads:
         """Whether every source has as many values as partitions, as far as that is known."""
         return all(one.values >= self.into for one in self.of(placement).values())
 
-    def _one(self, source: str, by: PartitionSet) -> Spread | None:
+    def _one(self, source: str, by: PartitionSet) -> ValueSpread | None:
         if not by.expressions or source not in self.sample.sources:
             return None
         key = (source, by)
@@ -58,7 +58,7 @@ class Spreads:
         return self._known[key]
 
 
-def spread(by: PartitionSet, tuples: pa.Table, into: int) -> Spread | None:
+def spread(by: PartitionSet, tuples: pa.Table, into: int) -> ValueSpread | None:
     """How a set spreads some tuples; None: they lack its columns, or it has no value for them."""
     if not tuples.num_rows or not set(by.columns) <= set(tuples.column_names):
         return None
@@ -68,7 +68,7 @@ def spread(by: PartitionSet, tuples: pa.Table, into: int) -> Spread | None:
     except ValueMistake:
         return None
     loads = loads_of(hashes, into)
-    return Spread(len(np.unique(hashes)), Balance("", tuple(loads)).skew)
+    return ValueSpread(len(np.unique(hashes)), Balance("", tuple(loads)).skew)
 
 
 def loads_of(hashes: NDArray[np.uint64], into: int) -> list[float]:

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from terascope.advise.advice import Advice, Judged
+from terascope.advise.advice import Advice, JudgedCandidate
 from terascope.advise.configuration import hardware_lines
 from terascope.display import plain_table
 from terascope.units import UNKNOWN, plural, readable_bytes, readable_count
@@ -51,7 +51,7 @@ def headline(advice: Advice) -> Iterator[Text]:
         yield Text(f"measured on {readable_count(known.tuples)} tuples{covered}", style="dim")
 
 
-def cost_text(advice: Advice, one: Judged) -> str:
+def cost_text(advice: Advice, one: JudgedCandidate) -> str:
     cost = bytes_per_second(one.candidate.cost.largest)
     if advice.wishes.weights is None:
         return f"the busiest node receives {cost}"
@@ -82,7 +82,7 @@ def candidates_table(advice: Advice) -> Table:
     return table
 
 
-def sets_text(one: Judged) -> str:
+def sets_text(one: JudgedCandidate) -> str:
     several = len(one.sets) > 1
     return "; ".join(
         f"{source}: {by_text(texts)}" if several else by_text(texts)
@@ -90,7 +90,7 @@ def sets_text(one: Judged) -> str:
     )
 
 
-def spread_texts(one: Judged) -> tuple[str | Text, str | Text]:
+def spread_texts(one: JudgedCandidate) -> tuple[str | Text, str | Text]:
     """The fewest values of a source, and the largest skew."""
     if not one.spread:
         return UNKNOWN, UNKNOWN

@@ -24,11 +24,11 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from terascope.partitioning.basic_queries import BasicQuery, is_raw
+from terascope.partitioning.capability import SplitterCapability
 from terascope.partitioning.compatible import OperatorSet
 from terascope.partitioning.cost import CostModel, PlanCost
 from terascope.partitioning.lineage import Entry, common_entry, without_derivable
 from terascope.partitioning.sets import PartitionSet, Placement
-from terascope.partitioning.splitter import Splitter
 from terascope.plan.expr import columns_of
 
 MOST_VALUES: Final = 256
@@ -78,7 +78,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search."""
 
     candidates: tuple[Candidate, ...]
@@ -97,11 +97,11 @@ class Search:
         nodes: Sequence[BasicQuery],
         operators: Sequence[OperatorSet],
         model: CostModel,
-        splitter: Splitter | None = None,
+        splitter: SplitterCapability | None = None,
     ) -> None:
         self.nodes = nodes
         self.model = model
-        self.splitter = splitter or Splitter()
+        self.splitter = splitter or SplitterCapability()
         self._of: dict[str, list[OperatorSet]] = {node.name: [] for node in nodes}
         for one in operators:
             self._of[one.stream].append(one)
@@ -155,7 +155,7 @@ class Search:
                     parts |= dict.fromkeys(union, union)
         return tuple(dict.fromkeys(tuple(sorted(part)) for part in parts.values()))
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Search every component, and put the best sets of all together."""
         per_component: list[list[Option]] = []
         whole = True
@@ -170,7 +170,7 @@ class Search:
                 made = self._combined([*best[:place], one, *best[place + 1 :]])
                 chosen.setdefault(made.texts, made)
         candidates = tuple(sorted(chosen.values(), key=lambda one: one.rank))
-        return Found(candidates, self._hopeless(), whole)
+        return SearchResult(candidates, self._hopeless(), whole)
 
     def _combined(self, options: Sequence[Option]) -> Candidate:
         """The candidate of one option for each of several groups of sources."""
@@ -318,7 +318,7 @@ class Universe:
     """
 
     def __init__(
-        self, sources: Sources, operators: Sequence[OperatorSet], splitter: Splitter
+        self, sources: Sources, operators: Sequence[OperatorSet], splitter: SplitterCapability
     ) -> None:
         self.sources = sources
         self._accepted: dict[object, Bits] = {}

@@ -1,4 +1,4 @@
-"""Measured rates and selectivities, against counts of the same tuples."""
+"""MeasuredSet rates and selectivities, against counts of the same tuples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.advise.measure import DEFAULT_GROUPS, DEFAULT_RATE, Measured, measured
+from terascope.advise.measure import DEFAULT_GROUPS, DEFAULT_RATE, MeasuredSet, measured
 from terascope.advise.sample import Limits, read_sample
 from terascope.partitioning.basic_queries import basic_queries
 from terascope.plan.rel import Scan, walk
@@ -33,7 +33,7 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def found(text: str, flows: Path | None, tuples: int = 100_000) -> Measured:
+def found(text: str, flows: Path | None, tuples: int = 100_000) -> MeasuredSet:
     session = Session()
     if flows is not None:
         session.source(f"f=parquet:{flows}")

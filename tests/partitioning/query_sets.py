@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from terascope.diagnostic import Source
 from terascope.partitioning.basic_queries import BasicQuery, basic_queries
+from terascope.partitioning.capability import SplitterCapability
 from terascope.partitioning.compatible import OperatorSet, compatible_sets
 from terascope.partitioning.cost import CostModel, QueryNode, Rate
 from terascope.partitioning.search import Candidate, Search
-from terascope.partitioning.splitter import Splitter
 from terascope.pipeline import compile_set
 from terascope.plan.rel import Scan, walk
 
@@ -48,7 +48,7 @@ def nodes_of(text: str) -> tuple[BasicQuery, ...]:
 def search_of(
     text: str,
     outcomes: Mapping[str, Outcome] | None = None,
-    splitter: Splitter | None = None,
+    splitter: SplitterCapability | None = None,
     change: Callable[[OperatorSet], OperatorSet] = lambda one: one,
     weights: Mapping[str, float] | None = None,
 ) -> Search:

@@ -12,11 +12,11 @@ import pytest
 
 from terascope.connectors.base import Column
 from terascope.diagnostic import QueryError
+from terascope.partitioning.capability import capability_of
 from terascope.partitioning.cost import PlanCost
 from terascope.partitioning.reconcile import reconcile
 from terascope.partitioning.search import Search, rounded
 from terascope.partitioning.sets import Placement, parse_set
-from terascope.partitioning.splitter import splitter_of
 from terascope.types import Type
 from tests.partitioning.query_sets import (
     FLOW_COUNT,
@@ -152,20 +152,20 @@ def test_where_nothing_helps_the_reasons_are_known() -> None:
 
 
 def test_a_splitter_with_some_attributes_only() -> None:
-    splitter = splitter_of("destIP, destPort", {"TCP": PACKET})
+    splitter = capability_of("destIP, destPort", {"TCP": PACKET})
     found = best(search_of(FLOW_COUNT, splitter=splitter))
     assert sets(found) == {"TCP": {"destIP"}}
 
 
 def test_listed_masks_of_a_key() -> None:
-    splitter = splitter_of("srcIP & 0xFF000000, destPort", {"TCP": PACKET})
+    splitter = capability_of("srcIP & 0xFF000000, destPort", {"TCP": PACKET})
     found = best(search_of(FLOW_PAIRS, splitter=splitter))
     assert sets(found) == {"TCP": {"srcIP & 0xFF000000"}}
 
 
 def test_a_splitter_for_masks() -> None:
     text = grouped("a", "srcIP & 0xFFFFFF00") + grouped("b", "srcPort/10") + grouped("c", "len/64")
-    splitter = splitter_of("masks", {"TCP": PACKET})
+    splitter = capability_of("masks", {"TCP": PACKET})
     found = search_of(text, splitter=splitter).run().candidates
     assert {text for one in found for text in one.texts[0][1]} == {
         "srcIP & 0xFFFFFF00", "len & 0xFFFFFFC0",
@@ -173,11 +173,11 @@ def test_a_splitter_for_masks() -> None:
 
 
 def test_a_splitter_that_can_do_nothing_here() -> None:
-    splitter = splitter_of("destPort", {"TCP": PACKET})
+    splitter = capability_of("destPort", {"TCP": PACKET})
     found = best(search_of(FLOW_PAIRS, splitter=splitter))
     assert found.kept == set()
     with pytest.raises(QueryError, match="no column 'nothing'"):
-        splitter_of("nothing", {"TCP": PACKET})
+        capability_of("nothing", {"TCP": PACKET})
 
 
 # ---- several sources -----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What a splitter can do: the partitioning sets that it can be set up for (P2 3.2).
 
-In: the words of the user. Out: a `Splitter` that says which values it can compute of a tuple.
+In: the words of the user. Out: a `SplitterCapability`: which values it can compute of a tuple.
 
     srcIP, destIP     only sets of these expressions
     masks             attributes, and bits of one that a mask selects
@@ -27,7 +27,7 @@ MOST_PAIRS: Final = 256
 
 
 @dataclass(frozen=True)
-class Splitter:
+class SplitterCapability:
     """The capability of a splitter."""
 
     text: str = ""
@@ -62,14 +62,14 @@ class Splitter:
         return {source: one[0] for source, one in made.items() if one is not None}
 
 
-def splitter_of(text: str, columns: Mapping[str, Sequence[Column]]) -> Splitter:
+def capability_of(text: str, columns: Mapping[str, Sequence[Column]]) -> SplitterCapability:
     """The capability that a text describes. `columns`: those of each source.
 
     Raises:
         QueryError: the text is a list of expressions that no source has.
     """
     if not text.strip() or text.strip().lower() == MASKS:
-        return Splitter(text.strip())
+        return SplitterCapability(text.strip())
     listed: dict[str, tuple[Expr, ...]] = {}
     problem: QueryError | None = None
     for source, some in columns.items():
@@ -79,7 +79,7 @@ def splitter_of(text: str, columns: Mapping[str, Sequence[Column]]) -> Splitter:
             problem = mistake
     if not listed and problem is not None:
         raise problem
-    return Splitter(text, listed)
+    return SplitterCapability(text, listed)
 
 
 def as_mask(expr: Expr) -> tuple[Expr, int] | None:
