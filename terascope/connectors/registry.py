@@ -54,6 +54,8 @@ class Partition:
     """The partitioning set, as text; empty: tuples are spread without regard to their values."""
     bounds: tuple[int, ...] = ()
     """The ends of the ranges of hashes that each partition has; empty: that is not known."""
+    types: tuple[str, ...] = ()
+    """The types of the values that were hashed; empty: those that the queries give them."""
     host: str = ""
     """The host that holds it, if that is known."""
 

@@ -33,7 +33,7 @@ from typing import Literal, TypeAlias, assert_never
 from terascope.connectors.base import interface_of
 from terascope.partitioning.lineage import (
     OUTPUT,
-    Entry,
+    KnownValue,
     Values,
     derived,
     meet,
@@ -81,14 +81,14 @@ class OperatorSet:
     operator: OperatorKind
     sources: frozenset[str]
     """The sources below it, by the names that queries use."""
-    entries: tuple[Entry, ...] | None
+    entries: tuple[KnownValue, ...] | None
     """The values that determine which rows the operator has to have together; None: it is
     compatible with every set."""
     reason: str = ""
     """Why there is no entry."""
 
     @property
-    def candidates(self) -> tuple[Entry, ...]:
+    def candidates(self) -> tuple[KnownValue, ...]:
         """The entries that a partitioning set is made of: no ordered attribute is in them."""
         return tuple(e for e in self.entries or () if not e.temporal and is_candidate(e.origins))
 
@@ -168,7 +168,7 @@ class Traced:
     """A relation: the sources below it, and the values that are known of its rows."""
 
     sources: frozenset[str]
-    entries: tuple[Entry, ...]
+    entries: tuple[KnownValue, ...]
     is_replicated: bool = False
     """A watch list: every partition has all of it."""
 
@@ -192,7 +192,7 @@ class Analysis:
         stream: str,
         kind: OperatorKind,
         sources: frozenset[str],
-        entries: tuple[Entry, ...] | None,
+        entries: tuple[KnownValue, ...] | None,
         reason: str = "",
     ) -> None:
         self.found.append(OperatorSet(stream, kind, sources, entries, reason))
@@ -253,7 +253,7 @@ class Analysis:
 
     def _merge(self, name: str, rel: Merge) -> Traced:
         below = [self._trace(name, source) for source in rel.sources]
-        entries: tuple[Entry, ...] | None = None
+        entries: tuple[KnownValue, ...] | None = None
         for traced, source in zip(below, rel.sources, strict=True):
             renamed = zip(rel.names, source.fields, strict=True)
             some = over(traced.entries, ((out, Col(f.name, f.type)) for out, f in renamed))
@@ -306,7 +306,7 @@ def scanned(scan: Scan) -> Traced:
             continue
         origin = Col(column.read_from, column.type)
         values = {OUTPUT: Col(column.name, column.type), **dict.fromkeys(sorted(sources), origin)}
-        entries.append(Entry(values, column.slope is not None))
+        entries.append(KnownValue(values, column.slope is not None))
     return Traced(sources, tuple(entries))
 
 
@@ -316,11 +316,13 @@ def keys_of_all_sets(rel: Aggregation) -> list[tuple[str, Expr]]:
     return [(n, key) for n, key in rel.keys if sets is None or all(n in some for some in sets)]
 
 
-def known_everywhere(entries: Sequence[Entry], sources: frozenset[str]) -> tuple[Entry, ...]:
+def known_everywhere(
+    entries: Sequence[KnownValue], sources: frozenset[str]
+) -> tuple[KnownValue, ...]:
     return tuple(e for e in entries if e.origins.keys() == sources)
 
 
-def joined_entries(rel: Join, entries: Sequence[Entry]) -> Iterator[Entry]:
+def joined_entries(rel: Join, entries: Sequence[KnownValue]) -> Iterator[KnownValue]:
     """The entries of the rows of a join, from entries over its equalities."""
     fills = dict(rel.fills)
     for ours in (0, 1):
@@ -334,7 +336,7 @@ def joined_entries(rel: Join, entries: Sequence[Entry]) -> Iterator[Entry]:
                 values[f"={number}"] = mine
         for entry in entries:
             if columns_of(entry.expr) <= values.keys():
-                yield Entry(
+                yield KnownValue(
                     {**entry.values, OUTPUT: substitute(entry.expr, values)}, entry.temporal
                 )
 

@@ -40,7 +40,7 @@ KINDS: Final = ("partition", "host", CENTRAL)
 
 
 @dataclass(frozen=True)
-class Place:
+class Site:
     """A partition, a host with several of them, or the centre."""
 
     partition: int | None = None
@@ -61,7 +61,7 @@ class Copy:
     """Of this copy: others read it by that name."""
     stream: str
     work: Work
-    place: Place
+    place: Site
     inputs: tuple[str, ...] = ()
 
 
@@ -82,18 +82,18 @@ class DistributedPlan:
         """The streams that partitions compute as a whole."""
         return frozenset(c.stream for c in self.copies if c.work == "query" and is_inside(c))
 
-    def groups(self) -> Iterator[tuple[str, tuple[Place, ...], tuple[Copy, ...]]]:
+    def groups(self) -> Iterator[tuple[str, tuple[Site, ...], tuple[Copy, ...]]]:
         """Places that do the same: their names together, the places, and the copies at the first
         of them. Partitions come first, the centre last.
         """
-        found: dict[tuple[str, ...], list[Place]] = {}
+        found: dict[tuple[str, ...], list[Site]] = {}
         for place in dict.fromkeys(copy.place for copy in self.copies):
             own = [self.shown(copy) for copy in self.at(place)]
             found.setdefault((place.kind, *own), []).append(place)
         for (kind, *_), places in sorted(found.items(), key=lambda one: KINDS.index(one[0][0])):
             yield places_text(kind, places), tuple(places), self.at(places[0])
 
-    def at(self, place: Place) -> tuple[Copy, ...]:
+    def at(self, place: Site) -> tuple[Copy, ...]:
         return tuple(copy for copy in self.copies if copy.place == place)
 
     def lines(self) -> Iterator[str]:
@@ -120,7 +120,7 @@ def is_inside(copy: Copy) -> bool:
     return copy.place.partition is not None
 
 
-def places_text(kind: str, places: Sequence[Place]) -> str:
+def places_text(kind: str, places: Sequence[Site]) -> str:
     if kind == "partition":
         numbers = [p.partition for p in places if p.partition is not None]
         span = f"{numbers[0]}"
@@ -147,10 +147,10 @@ def agnostic_plan(
     """
     copies: list[Copy] = []
     for source, hosts in partitions.items():
-        parts = [Copy(f"{source}@{n}", source, "read", Place(n, host)) for n, host in hosts.items()]
-        copies += [*parts, Copy(source, source, "union", Place(), tuple(c.name for c in parts))]
+        parts = [Copy(f"{source}@{n}", source, "read", Site(n, host)) for n, host in hosts.items()]
+        copies += [*parts, Copy(source, source, "union", Site(), tuple(c.name for c in parts))]
     for name, rel in streams.items():
-        copies.append(Copy(name, name, "query", Place(), inputs_of(rel)))
+        copies.append(Copy(name, name, "query", Site(), inputs_of(rel)))
     return DistributedPlan(tuple(copies))
 
 
@@ -215,7 +215,7 @@ def is_aggregation(rel: Rel) -> bool:
     )
 
 
-def parts_of(plan: DistributedPlan, name: str) -> list[dict[Place, Copy]]:
+def parts_of(plan: DistributedPlan, name: str) -> list[dict[Site, Copy]]:
     """For each input of a query, the copies below its union, by place."""
     by_name = plan.by_name
     return [
@@ -257,12 +257,12 @@ def split_up(plan: DistributedPlan, name: str) -> DistributedPlan:
         by_host.setdefault(sub.place.host, []).append(sub)
     sent = [sub for host, own in by_host.items() if not host or len(own) == 1 for sub in own]
     combined = [
-        Copy(f"sub {name}@{host}", name, "combine", Place(host=host), tuple(s.name for s in own))
+        Copy(f"sub {name}@{host}", name, "combine", Site(host=host), tuple(s.name for s in own))
         for host, own in by_host.items()
         if host and len(own) > 1
     ]
     last = Copy(
-        name, name, "super-aggregate", Place(), tuple(one.name for one in (*sent, *combined))
+        name, name, "super-aggregate", Site(), tuple(one.name for one in (*sent, *combined))
     )
     return replaced(plan, name, [*subs, *combined], (last,))
 
@@ -276,7 +276,7 @@ def partly_pushed(plan: DistributedPlan, name: str) -> DistributedPlan:
         Copy(f"{name}@{place.partition}", name, "part", place, (below.name,))
         for place, below in parts.items()
     ]
-    last = Copy(name, name, "query", Place(), tuple(copy.name for copy in copies))
+    last = Copy(name, name, "query", Site(), tuple(copy.name for copy in copies))
     return replaced(plan, name, copies, (last,))
 
 
@@ -284,7 +284,7 @@ def replaced(
     plan: DistributedPlan, name: str, copies: Sequence[Copy], last: tuple[Copy, ...]
 ) -> DistributedPlan:
     """The plan with copies in the place of a query; those above it read a union of the copies."""
-    union = Copy(name, name, "union", Place(), tuple(copy.name for copy in copies))
+    union = Copy(name, name, "union", Site(), tuple(copy.name for copy in copies))
     made: list[Copy] = []
     for one in plan.copies:
         made += (*copies, *(last or (union,))) if one.name == name else (one,)

@@ -60,6 +60,8 @@ class Layout:
     generations: tuple[Generation, ...]
     edge: int = 0
     """Ranges may change where the time in seconds, divided by this, does; 0: they do not change."""
+    types: tuple[str, ...] = ()
+    """The types of the values that were hashed (`placing.hashed_types`)."""
 
     @property
     def full_set(self) -> str:
@@ -86,6 +88,7 @@ class Layout:
             "partitions": [asdict(one) for one in self.partitions],
             "generations": generations,
             "edge": self.edge,
+            "types": list(self.types),
         }
 
     @staticmethod
@@ -105,7 +108,8 @@ class Layout:
         edge = told.get("edge", 0)
         if len(generations) > 1 and not edge:
             raise ValueError("the ranges of hashes change, and no edge is stated")
-        return Layout(told["by"], told["kind"], partitions, generations, edge)
+        types = tuple(map(str, told.get("types", ())))
+        return Layout(told["by"], told["kind"], partitions, generations, edge, types)
 
 
 def read_layout(folder: Path) -> Layout | None:

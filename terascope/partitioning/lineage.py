@@ -1,8 +1,8 @@
 """Values that are known in several places at once, and what several of them have in common.
 
 A group of a query has values that its tuples have as well: `srcIP & 0xFFFFFF00 AS net` is `net` in
-the rows of the query and `srcIP & 0xFFFFFF00` in the tuples of a source. An `Entry` holds such a
-value: an expression for each place where it is known. A place is a source, by its name, or
+the rows of the query and `srcIP & 0xFFFFFF00` in the tuples of a source. A `KnownValue` holds such
+a value: an expression for each place where it is known. A place is a source, by its name, or
 `OUTPUT`, the columns of the relation that is looked at.
 
 In: entries of two relations, or of two partitioning sets. Out: `meet`: the finest values that both
@@ -35,7 +35,7 @@ Values: TypeAlias = Mapping[str, Expr]
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownValue:
     """One value, in every place where it is known."""
 
     values: Values
@@ -114,7 +114,7 @@ def applied_to(function: Expr, value: Expr) -> Expr:
 # ---- a value as a function of entries ------------------------------------------------------------
 
 
-def derived(entries: Sequence[Entry], wanted: Values) -> Entry | None:
+def derived(entries: Sequence[KnownValue], wanted: Values) -> KnownValue | None:
     """The wanted value as one function of entries, the same in all places where it is wanted; with
     its expression in all other places that these entries have. None: no such function is known.
     """
@@ -140,11 +140,11 @@ def derived(entries: Sequence[Entry], wanted: Values) -> Entry | None:
             place: wanted[place] if place in wanted else in_place(way, by_hole, place)
             for place in everywhere
         }
-        return Entry(values, any(e.temporal for e in used))
+        return KnownValue(values, any(e.temporal for e in used))
     return None
 
 
-def in_place(function: Expr, by_hole: Mapping[str, Entry], place: str) -> Expr:
+def in_place(function: Expr, by_hole: Mapping[str, KnownValue], place: str) -> Expr:
     names = columns_of(function)
     return substitute(function, {name: by_hole[name].values[place] for name in names})
 
@@ -152,24 +152,24 @@ def in_place(function: Expr, by_hole: Mapping[str, Entry], place: str) -> Expr:
 # ---- what entries have in common -----------------------------------------------------------------
 
 
-def meet(ones: Sequence[Entry], others: Sequence[Entry]) -> tuple[Entry, ...]:
+def meet(ones: Sequence[KnownValue], others: Sequence[KnownValue]) -> tuple[KnownValue, ...]:
     """The finest values that both determine, in all places of both. Entries meet in the places that
     both know; entries that share no place do not meet.
     """
-    found: dict[tuple[object, ...], Entry] = {}
+    found: dict[tuple[object, ...], KnownValue] = {}
     for entry in met(ones, others):
         found.setdefault(entry.key, entry)
     return tuple(found.values())
 
 
-def met(ones: Sequence[Entry], others: Sequence[Entry]) -> Iterator[Entry]:
+def met(ones: Sequence[KnownValue], others: Sequence[KnownValue]) -> Iterator[KnownValue]:
     for given, wanted in ((ones, others), (others, ones)):
         for entry in wanted:
             places = {p for e in given for p in e.values} & entry.values.keys()
             made = derived(given, {p: entry.values[p] for p in places}) if places else None
             if made is not None:
                 values = {**made.values, **entry.values}
-                yield Entry(values, made.temporal or entry.temporal)
+                yield KnownValue(values, made.temporal or entry.temporal)
     for one in ones:
         for other in others:
             made = common_entry(one, other)
@@ -177,7 +177,7 @@ def met(ones: Sequence[Entry], others: Sequence[Entry]) -> Iterator[Entry]:
                 yield made
 
 
-def common_entry(one: Entry, other: Entry) -> Entry | None:
+def common_entry(one: KnownValue, other: KnownValue) -> KnownValue | None:
     """The finest value that two entries determine, by the same function in every place."""
     shared = sorted(one.values.keys() & other.values.keys())
     if not shared or not all(touch(one.values[p], other.values[p]) for p in shared):
@@ -186,7 +186,7 @@ def common_entry(one: Entry, other: Entry) -> Entry | None:
     for _ in range(MOST_REPAIRS):
         differing = [place for place in shared if not same(left[place], right[place])]
         if not differing:
-            return Entry({**right, **left}, one.temporal or other.temporal)
+            return KnownValue({**right, **left}, one.temporal or other.temporal)
         place = differing[0]
         coarser = cached_common(left[place], right[place])
         if coarser is None or not columns_of(coarser):
@@ -200,7 +200,7 @@ def common_entry(one: Entry, other: Entry) -> Entry | None:
     return None
 
 
-def without_derivable(entries: Iterable[Entry], place: str) -> tuple[Entry, ...]:
+def without_derivable(entries: Iterable[KnownValue], place: str) -> tuple[KnownValue, ...]:
     """The entries without those that others determine, in one place."""
     kept = list(entries)
     for entry in list(reversed(kept)):
@@ -211,10 +211,12 @@ def without_derivable(entries: Iterable[Entry], place: str) -> tuple[Entry, ...]
     return tuple(kept)
 
 
-def over(entries: Sequence[Entry], items: Iterable[tuple[str, Expr]]) -> tuple[Entry, ...]:
+def over(
+    entries: Sequence[KnownValue], items: Iterable[tuple[str, Expr]]
+) -> tuple[KnownValue, ...]:
     """The entries of a relation over other columns: items are (name, expression over the
     relation).
     """
-    named = [Entry({OUTPUT: expr, NEXT: Col(name, expr.type)}) for name, expr in items]
+    named = [KnownValue({OUTPUT: expr, NEXT: Col(name, expr.type)}) for name, expr in items]
     made = (e for e in meet(entries, named) if NEXT in e.values and e.origins)
-    return tuple(Entry({**e.origins, OUTPUT: e.values[NEXT]}, e.temporal) for e in made)
+    return tuple(KnownValue({**e.origins, OUTPUT: e.values[NEXT]}, e.temporal) for e in made)

@@ -52,7 +52,11 @@ def stored_partitions(interface: Interface, folder: Path, layout: Layout) -> lis
         interface = replace(interface, kind=layout.kind, options=())
     count, by, bounds = len(layout.partitions), layout.full_set, known_bounds(layout)
     return [
-        part_of(interface, str(folder / one.path), Partition(number, count, by, bounds, one.host))
+        part_of(
+            interface,
+            str(folder / one.path),
+            Partition(number, count, by, bounds, () if layout.edge else layout.types, one.host),
+        )
         for number, one in enumerate(layout.partitions)
     ]
 

@@ -61,6 +61,19 @@ def partition_numbers(hashes: Hashes, bounds: Sequence[int]) -> Ints:
     return numbers
 
 
+def hashed_types(partitions: PartitionSet) -> tuple[str, ...]:
+    """The types of values, as far as hashes tell them apart: a whole number has the same hash
+    whatever its width.
+    """
+
+    def hashed_type(type: Type) -> str:
+        if type.is_whole:
+            return "number"
+        return "address" if type.is_address else "text" if type.is_text else str(arrow_type(type))
+
+    return tuple(hashed_type(expr.type) for expr in partitions.expressions)
+
+
 def value_hashes(partitions: PartitionSet, batch: pa.RecordBatch) -> Hashes:
     """The hash of the values of the set for each tuple."""
     hashes = np.zeros(batch.num_rows, np.uint64)

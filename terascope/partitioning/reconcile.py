@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from terascope.partitioning.lineage import Entry, meet, without_derivable
+from terascope.partitioning.lineage import KnownValue, meet, without_derivable
 from terascope.partitioning.sets import PartitionSet, Placement
 
 
@@ -33,14 +33,14 @@ def reconcile(one: Placement, other: Placement) -> Placement:
     return placement_of(found, sorted(one.keys() | other.keys()))
 
 
-def entries_of(placement: Placement) -> tuple[Entry, ...]:
+def entries_of(placement: Placement) -> tuple[KnownValue, ...]:
     """The values of a partitioning whose sources are tied together."""
     sources = sorted(placement)
     rows = zip(*(placement[source].expressions for source in sources), strict=True)
-    return tuple(Entry(dict(zip(sources, row, strict=True))) for row in rows)
+    return tuple(KnownValue(dict(zip(sources, row, strict=True))) for row in rows)
 
 
-def placement_of(entries: Iterable[Entry], sources: Iterable[str]) -> Placement:
+def placement_of(entries: Iterable[KnownValue], sources: Iterable[str]) -> Placement:
     """The partitioning of the values that are known of all sources; nothing where there is none."""
     names = list(sources)
     whole = [entry for entry in entries if entry.values.keys() >= set(names)]

@@ -27,7 +27,7 @@ from terascope.partitioning.basic_queries import BasicQuery, is_raw
 from terascope.partitioning.capability import SplitterCapability
 from terascope.partitioning.compatible import OperatorSet
 from terascope.partitioning.cost import CostModel, PlanCost
-from terascope.partitioning.lineage import Entry, common_entry, without_derivable
+from terascope.partitioning.lineage import KnownValue, common_entry, without_derivable
 from terascope.partitioning.sets import PartitionSet, Placement
 from terascope.plan.expr import columns_of
 
@@ -282,7 +282,7 @@ def operator_key(one: OperatorSet) -> object:
     """Equal for operators that are compatible with the same sets, for the same reasons."""
     entries = None
     if one.entries is not None:
-        entries = frozenset(Entry(e.origins, e.temporal).key for e in one.entries)
+        entries = frozenset(KnownValue(e.origins, e.temporal).key for e in one.entries)
     return one.operator, one.sources, entries, one.reason
 
 
@@ -324,12 +324,12 @@ class Universe:
         self._accepted: dict[object, Bits] = {}
         if splitter.listed:
             listed = splitter.values(sources)
-            self.values = [Entry(values) for values in listed]
+            self.values = [KnownValue(values) for values in listed]
             return
         places = frozenset(sources)
         made = (one for one in closed(seeds(operators)) if one.values.keys() == places)
         adapted = (splitter.adapted(one.values) for one in made)
-        found = {one.key: one for one in (Entry(v) for v in adapted if v is not None)}
+        found = {one.key: one for one in (KnownValue(v) for v in adapted if v is not None)}
         self.values = list(found.values())
 
     @property
@@ -361,7 +361,7 @@ class Universe:
         }
 
 
-def seeds(operators: Iterable[OperatorSet]) -> Iterator[Entry]:
+def seeds(operators: Iterable[OperatorSet]) -> Iterator[KnownValue]:
     """The values of the compatible sets, the largest of each operator."""
     for one in operators:
         placement = one.placement()
@@ -369,13 +369,13 @@ def seeds(operators: Iterable[OperatorSet]) -> Iterator[Entry]:
             continue
         sources = sorted(placement)
         for values in zip(*(placement[s].expressions for s in sources), strict=True):
-            yield Entry(dict(zip(sources, values, strict=True)))
+            yield KnownValue(dict(zip(sources, values, strict=True)))
 
 
-def closed(values: Iterable[Entry]) -> list[Entry]:
+def closed(values: Iterable[KnownValue]) -> list[KnownValue]:
     """The values, and what pairs of them have in common, again and again."""
     found = {one.key: one for one in values}
-    done: list[Entry] = []
+    done: list[KnownValue] = []
     waiting = deque(found.values())
     while waiting and len(found) < MOST_VALUES:
         one = waiting.popleft()
@@ -390,7 +390,7 @@ def closed(values: Iterable[Entry]) -> list[Entry]:
     return list(found.values())
 
 
-def touch(one: Entry, other: Entry) -> bool:
+def touch(one: KnownValue, other: KnownValue) -> bool:
     """Whether two values are made of the same attributes, in some source."""
     return any(
         columns_of(expr) & columns_of(other.values[place])

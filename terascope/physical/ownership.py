@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from terascope.connectors.base import Column, arrow_type, interface_of
-from terascope.connectors.registry import Interface
+from terascope.connectors.base import Column, interface_of
+from terascope.connectors.registry import Interface, Partition
 from terascope.diagnostic import SourceError
 from terascope.partitioning.compatible import kept_streams
+from terascope.partitioning.placing import hashed_types
 from terascope.partitioning.sets import PartitionSet, parse_set
 from terascope.plan.expr import Col, walk
 from terascope.plan.rel import (
@@ -31,7 +32,6 @@ from terascope.plan.rel import (
     inputs,
 )
 from terascope.plan.rel import walk as operators_of
-from terascope.types import Type
 
 EACH_BY_ITSELF: Final = (Scan, Read, Filter, Project, Window, Merge, Lookup)
 """Operators that put no two tuples together."""
@@ -163,8 +163,9 @@ def key_ownership(
         source = interface_of(one.name)
         counts[source] = one.partition.count
         if source in sets:
-            family = one.partition.count, one.partition.bounds, hashed_types(sets[source])
-            families.setdefault(family, {})[source] = sets[source]
+            by, part = sets[source], one.partition
+            family = part.count, known_bounds(part, by), hashed_types(by)
+            families.setdefault(family, {})[source] = by
         if one.partition.host:
             hosts.setdefault(one.partition.number, {})[one.partition.host] = None
     if not counts:
@@ -185,17 +186,13 @@ def key_ownership(
     )  # fmt: skip
 
 
-def hashed_types(partitions: PartitionSet) -> tuple[str, ...]:
-    """The types of values, as far as hashes tell them apart: a whole number has the same hash
-    whatever its width.
+def known_bounds(partition: Partition, by: PartitionSet) -> tuple[int, ...]:
+    """The ranges of hashes of a partition; none where they are not known, or where the queries give
+    a column another type than the one whose values were hashed: a text and the address it spells
+    have different hashes.
     """
-
-    def hashed_type(type: Type) -> str:
-        if type.is_whole:
-            return "number"
-        return "bytes" if type.is_text or type.is_address else str(arrow_type(type))
-
-    return tuple(hashed_type(expr.type) for expr in partitions.expressions)
+    same = not partition.types or partition.types == hashed_types(by)
+    return partition.bounds if same else ()
 
 
 def linked_sources(trees: Mapping[str, Rel], kept: Collection[str]) -> list[frozenset[str]]:

@@ -30,6 +30,7 @@ from terascope.diagnostic import SourceError
 from terascope.kernels.columns.arrays import Ints
 from terascope.partitioning.balance import Balance
 from terascope.partitioning.layout import CLOCK, Layout, StoredPartition, write_layout
+from terascope.partitioning.placing import hashed_types
 from terascope.splitting.captures import packet_pieces
 from terascope.splitting.outputs import Heading, Outputs, OutputState, folder_name
 from terascope.splitting.rebalance import HashCounts, Rebalancer
@@ -148,7 +149,8 @@ class SourceSplitter(ABC):
             for number, state in enumerate(self.states)
         )
         by, edge = self.settings.by, self.settings.edge
-        return Layout(by, self.stored_kind, partitions, self.rule.generations, edge)
+        types = () if self.rule.set is None else hashed_types(self.rule.set)
+        return Layout(by, self.stored_kind, partitions, self.rule.generations, edge, types)
 
     def write_layout(self) -> None:
         write_layout(self.settings.folder, self.layout())
