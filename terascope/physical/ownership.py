@@ -53,6 +53,9 @@ class KeyOwnership:
     """Why every other stream is central."""
     hosts: tuple[tuple[str, ...], ...] = ()
     """The hosts that hold each partition."""
+    combined: bool = False
+    """Whether partial groups of the partitions of a host are merged before they leave it (paper 2,
+    5.2.2)."""
     linked: tuple[frozenset[str], ...] = ()
     """Sources of which partitions put tuples together: equal values are in partitions of the same
     number in all of them."""
@@ -182,7 +185,7 @@ def key_ownership(
     most = max(counts.values())
     return KeyOwnership(
         {name: sets[name] for name in counts if name in sets}, counts, frozenset(kept), central,
-        tuple(tuple(hosts.get(number, ())) for number in range(most)), tuple(linked),
+        tuple(tuple(hosts.get(number, ())) for number in range(most)), linked=tuple(linked),
     )  # fmt: skip
 
 
