@@ -117,6 +117,9 @@ class Config(BaseSettings):
     """How groups leave a table of fixed size when an epoch ends: all at once, or one by one."""
     kernels: Literal["numba", "numpy"] = "numba"
     """The implementation of generated kernels: machine code, or numpy."""
+    combine_on_hosts: Literal["auto", "never"] = "auto"
+    """Whether the partial groups of the partitions of a host are merged before they leave it, where
+    there are several hosts and one of them has several partitions (paper 2, 5.2.2)."""
     share_windows: Literal["cost", "unshared", "paired", "paned"] = "cost"
     """The windows that are assembled from the same slices (paper 0): those for which that is
     cheapest; none; all, with paired or with paned slices."""

@@ -114,7 +114,7 @@ class Session(AbstractContextManager["Session"]):
             self._bind(part, other)
         return interface
 
-    def dataframe(self, name: str, df: DataFrame) -> Interface:
+    def dataframe(self, name: str, df: DataFrame, partitioned_by: str | None = None) -> Interface:
         """Bind a Spark DataFrame (not a streaming one) as the interface `name`.
 
             flows = spark.read.table("netflow")
@@ -130,6 +130,12 @@ class Session(AbstractContextManager["Session"]):
         text), an IP (text, an IPv4 number, 4 or 16 bytes). Tuples with another value are
         counted as malformed. The low level runs in Spark: with low = native the set is refused.
 
+        `partitioned_by`: the expressions by which the DataFrame was partitioned, such as 'srcIP'
+        after df.repartition(8, "srcIP"). Spark then computes queries that the set is compatible
+        with in these partitions, without another exchange. It does so where it has made the
+        partitions itself, by columns that GSQL takes as they are (BIGINT, STRING, ..): a column
+        that has to be converted is another one for Spark.
+
         Raises:
             SourceError: it is no such DataFrame, or the interface is bound already.
         """
@@ -137,7 +143,7 @@ class Session(AbstractContextManager["Session"]):
 
         if not name:
             raise SourceError("a DataFrame needs a name, which queries call it by")
-        interface = self._bind(bound_dataframe(name, df), f"{name}2")
+        interface = self._bind(bound_dataframe(name, df, partitioned_by or ""), f"{name}2")
         if self._spark is None and self._given is None:
             self._given = df.sparkSession
         return interface

@@ -20,6 +20,7 @@ from terascope.cli.binding import FILES, Binding, loaded
 from terascope.cli.command import errors, flag, misuse, read_flag, switch, tell_line
 from terascope.connectors.base import interface_of
 from terascope.diagnostic import SourceError
+from terascope.partitioning.balance import balances
 from terascope.units import plural, readable_bytes
 
 if TYPE_CHECKING:
@@ -292,12 +293,15 @@ def running_tasks(session: Session) -> tuple[int, int] | None:
 
 
 def summary(queries: QuerySet, results: Results, seconds: float) -> str:
-    """The last line: what was read and how long it took."""
+    """The last lines: what was read, how long it took, and the balance of partitions."""
     total = results.total
     names = ", ".join(dict.fromkeys(map(interface_of, results.reports))) or "nothing"
     chosen = "" if results.choice is None else f" ({results.choice})"
-    return (
+    loads = {name: float(report.tuples) for name, report in results.reports.items()}
+    partitions = [one.advice or f"{one.source}: {one.text}" for one in balances(loads)]
+    line = (
         f"{plural(len(queries.queries), 'query', 'queries')} over {names}: {total.tuples:,} tuples,"
         f" {readable_bytes(total.bytes_read)} read,"
         f" {sum(total.malformed.values()):,} malformed, {seconds:.1f} s{chosen}"
     )
+    return "\n".join([line, *partitions])

@@ -223,6 +223,7 @@ def note_lines(status: Status) -> list[Text]:
         for s in status.sources
         if s.replay and s.left_behind and not s.away
     ]
+    notes += [one.advice or f"{one.name}: {one.text}" for one in status.partitions]
     for source in (s for s in status.sources if s.late):
         notes += [notices.late_count(source), f"  {notices.late_remedy(source)}"]
     return few_lines(notes, MOST_NOTES, "lines on sources", "yellow")

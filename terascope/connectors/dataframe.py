@@ -44,6 +44,12 @@ class DataFrameInterface(Interface):
 
     frame: Any = field(default=None, repr=False)
     held: tuple[HeldColumn, ...] = ()
+    declared: str = ""
+    """The partitioning set by which Spark's partitions of it are declared to be made."""
+
+    @property
+    def partitioned_by(self) -> str:
+        return self.declared
 
     @property
     def described(self) -> str:

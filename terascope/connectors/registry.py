@@ -77,6 +77,11 @@ class Interface:
         return self.partition is not None and self.partition.count > 1
 
     @property
+    def partitioned_by(self) -> str:
+        """The partitioning set, as text; empty where it has no partitions by values."""
+        return self.partition.by if self.partition is not None and self.is_part else ""
+
+    @property
     def is_packets(self) -> bool:
         return self.hosts_low_level and self.connector.is_packets
 

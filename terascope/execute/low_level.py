@@ -267,7 +267,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         streams = [n for reading in readings for n in reading.streams]
         fed = [n for stream in streams for n, _ in planned.targets[stream].feeds if n in work.kept]
         self._take_pass(one, [*dict.fromkeys((*streams, *fed, *leftovers, *above))])
-        if owned.several_on_a_host and one.reports.packed("groups"):
+        if owned.combined and one.reports.packed("groups"):
             self._combine_on_hosts(owned, one)
 
     def _combine_on_hosts(self, owned: KeyOwnership, one: OnePass) -> None:
@@ -275,7 +275,8 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         merging = Merging(self._planned.targets, self._sink, self._budget)
         fewer = self._engine.combine_on_hosts(one, merging, owned.host_count, self._destinations)
         before = one.reports.packed("groups")
-        self._groups = [row for row in self._groups if row not in before]
+        replaced = set(map(id, before))
+        self._groups = [row for row in self._groups if id(row) not in replaced]
         for number in {row.stream for row in before}:
             self._partial[number].remove(one)
             self._sources[number].append(fewer)

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from terascope.operate.status import (
     LowStatus,
+    PartitionsStatus,
     QueryStatus,
     RunStatus,
     SourceStatus,
@@ -54,6 +55,8 @@ def status_families(status: Status) -> Iterator[Metric]:
     yield from families("store_", (), StoreStatus, [((), status.store)])
     sources = [((s.name,), s) for s in status.sources]
     yield from families("source_", ("source",), SourceStatus, sources)
+    partitioned = [((one.name,), one) for one in status.partitions]
+    yield from families("partitions_", ("source",), PartitionsStatus, partitioned)
     queries = [((q.name,), q) for q in status.queries]
     yield from families("query_", ("query",), QueryStatus, queries)
     low = [((stream.name,), stream) for stream in status.low]

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from terascope.diagnostic import StreamError
+from terascope.partitioning.balance import balances
 from terascope.physical.operators import Measure
 from terascope.streaming.replan.sharing_status import (
     StrategyStatus,
@@ -158,6 +159,19 @@ class SourceStatus:
 
 
 @dataclass(frozen=True)
+class PartitionsStatus:
+    """The partitions of one source together; each of them is a source of its own, too."""
+
+    name: str
+    count: int = gauge("Partitions of the source.", 0, "count")
+    skew: float = gauge("Tuples of the largest partition, in multiples of the mean.", 1.0)
+    hottest: int = gauge("The number of the partition with the most tuples.", 0)
+    text: str = ""
+    advice: str = ""
+    """What to do about a hot partition; empty where there is none."""
+
+
+@dataclass(frozen=True)
 class Hold:
     """An input whose watermark keeps a window of a query open."""
 
@@ -254,6 +268,17 @@ class Status:
     windows: tuple[WindowStatus, ...] = ()
     strategies: tuple[StrategyStatus, ...] = ()
     operators: tuple[OperatorStatus, ...] = ()
+
+    @property
+    def partitions(self) -> tuple[PartitionsStatus, ...]:
+        """The sources with partitions, by the tuples that each partition has had."""
+        found = balances({source.name: float(source.tuples) for source in self.sources})
+        return tuple(
+            PartitionsStatus(
+                one.source, len(one.loads), one.skew, one.hottest, one.text, one.advice
+            )
+            for one in found
+        )
 
     def source(self, name: str) -> SourceStatus | None:
         return next((s for s in self.sources if s.name == name), None)

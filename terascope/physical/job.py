@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from terascope.connectors.base import Column, Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.functions.base import Value
+from terascope.partitioning.sets import PartitionSet
 from terascope.physical.delivery import Direct, InsideStream, Target, TaskJoin
 from terascope.physical.low_plan import LowAggregate, LowOutput, LowPlan, LowQuery
 from terascope.physical.operators import Operator
@@ -53,6 +54,8 @@ class SourceRead:
     """The edge between epochs at which tasks should end, so that each has whole epochs."""
     arrival_ns: int = 0
     """The arrival time of the tuples of a batch, where a query reads it."""
+    partitioned_by: PartitionSet | None = None
+    """The partitioning set of a DataFrame whose partitions are declared to be by it."""
 
     @property
     def queries(self) -> tuple[LowQuery, ...]:

@@ -53,6 +53,9 @@ class KeyOwnership:
     """Why every other stream is central."""
     hosts: tuple[tuple[str, ...], ...] = ()
     """The hosts that hold each partition."""
+    combined: bool = False
+    """Whether partial groups of the partitions of a host are merged before they leave it (paper 2,
+    5.2.2)."""
     linked: tuple[frozenset[str], ...] = ()
     """Sources of which partitions put tuples together: equal values are in partitions of the same
     number in all of them."""
@@ -105,18 +108,19 @@ def homes_of(count: int, most: int, hosts: Sequence[tuple[str, ...]]) -> tuple[i
 def partition_sets(
     interfaces: Mapping[str, Interface], scans: Sequence[Scan]
 ) -> dict[str, PartitionSet]:
-    """The partitioning set of each source with several partitions, by the name of the source. A
-    source whose tuples were dealt out in turn has none: its partitions determine no group.
+    """The partitioning set of each source that has one, by the name of the source. A source whose
+    tuples were dealt out in turn has none: its partitions determine no group. The set of a
+    DataFrame is one of Spark's own partitions, which no task of Terascope reads.
 
     Raises:
         QueryError: a set does not parse, or names a column that the source does not have.
     """
     found: dict[str, PartitionSet] = {}
     for one in interfaces.values():
-        source, part = interface_of(one.name), one.partition
-        if part is not None and one.is_part and part.by and source not in found:
+        source = interface_of(one.name)
+        if one.partitioned_by and source not in found:
             every = [i for i in interfaces.values() if interface_of(i.name) == source]
-            found[source] = parse_set(part.by, columns_of_source(every, scans))
+            found[source] = parse_set(one.partitioned_by, columns_of_source(every, scans))
     return found
 
 
@@ -182,7 +186,7 @@ def key_ownership(
     most = max(counts.values())
     return KeyOwnership(
         {name: sets[name] for name in counts if name in sets}, counts, frozenset(kept), central,
-        tuple(tuple(hosts.get(number, ())) for number in range(most)), tuple(linked),
+        tuple(tuple(hosts.get(number, ())) for number in range(most)), linked=tuple(linked),
     )  # fmt: skip
 
 

@@ -30,6 +30,9 @@ from terascope.connectors.tables.convert import Fault, of_range
 from terascope.diagnostic import SourceError
 from terascope.functions.spark_form import Operand, SparkArguments, sql_type
 from terascope.physical.job import SourceRead
+from terascope.plan.expr import Lit
+from terascope.plan.show import show_expr
+from terascope.spark.catalyst.expressions import Translator
 from terascope.spark.catalyst.frame import arrow_function, by_place, in_places, null, number, place
 from terascope.spark.catalyst.operators import floor_divide
 from terascope.spark.engine import META
@@ -61,8 +64,8 @@ PER_DAY = 24 * 3600 * TICK_NS["s"]
 # ---- binding -------------------------------------------------------------------------------------
 
 
-def bound_dataframe(name: str, df: object) -> DataFrameInterface:
-    """A DataFrame as an interface.
+def bound_dataframe(name: str, df: object, partitioned_by: str = "") -> DataFrameInterface:
+    """A DataFrame as an interface. `partitioned_by`: the set that Spark's partitions of it are by.
 
     Raises:
         SourceError: it is none, it is a stream, its Spark was stopped, or two of its columns have
@@ -92,7 +95,7 @@ def bound_dataframe(name: str, df: object) -> DataFrameInterface:
             " such as with df.toDF(...)"
         )
     held = (HeldColumn(f.name, f.dataType.simpleString(), arrow_of(f.dataType)) for f in fields)
-    return DataFrameInterface(name, KIND, name, (), df, tuple(held))
+    return DataFrameInterface(name, KIND, name, (), df, tuple(held), partitioned_by)
 
 
 def not_a_dataframe(name: str, given: object) -> str:
@@ -201,6 +204,32 @@ def dataframe_reports(
             why = Fault(fault & (1 << FAULT_BITS) - 1).text
             report.malformed[f"column '{column}': {why}"] = tuples
     return {interface.name: report}
+
+
+def check_partitions(df: DataFrame, interface: DataFrameInterface, read: SourceRead) -> None:
+    """Look for a value of the declared set that two partitions have; `df`: the tuples of the read.
+    Where Spark knows the partitioning it needs no exchange for that.
+
+    Raises:
+        SourceError: there is one.
+    """
+    if read.partitioned_by is None:
+        return
+    columns = {column.name: F.col(place(i)) for i, column in enumerate(read.columns)}
+    translator = Translator(columns, {})
+    expressions = read.partitioned_by.expressions
+    values = [translator.column(expr).alias(f"v{i}") for i, expr in enumerate(expressions)]
+    numbered = df.select(*values, F.spark_partition_id().alias("number"))
+    ends = (F.min("number").alias("first"), F.max("number").alias("last"))
+    places = numbered.groupBy(*(f"v{i}" for i in range(len(values)))).agg(*ends)
+    for *found, first, last in places.filter("first < last").limit(1).collect():
+        pairs = zip(expressions, found, strict=True)
+        text = ", ".join(f"{show_expr(e)} = {show_expr(Lit(value, e.type))}" for e, value in pairs)
+        raise SourceError(
+            f"the partitions of {interface.described} are not by {read.partitioned_by}: partitions"
+            f" {first} and {last} both have tuples with {text}; partition it by df.repartition(n,"
+            " ...), or bind it without partitioned_by"
+        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar, cast
+from typing import ClassVar, Final, cast
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -35,7 +35,7 @@ from terascope.plan.plan import reads
 from terascope.plan.rel import Rel
 from terascope.spark.catalyst.frame import Frame, by_place, project, schema_of
 from terascope.spark.catalyst.relations import Context, frame_of, ordered_rows
-from terascope.spark.dataframes import dataframe_reports, dataframe_tuples
+from terascope.spark.dataframes import check_partitions, dataframe_reports, dataframe_tuples
 from terascope.spark.engine import (
     KEPT,
     META,
@@ -46,6 +46,15 @@ from terascope.spark.engine import (
 )
 from terascope.spark.mistakes import translating
 from terascope.spark.write import Writing, more_parts, write_output
+
+PARTITIONED: Final = {
+    # An adaptive plan of rows that are kept does not say what they are partitioned by.
+    "spark.sql.adaptive.enabled": "false",
+    # A join is made in the partitions if some of its keys determine them.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+"""Settings of Spark under which operators use the partitions of a DataFrame as they are."""
 
 
 @dataclass
@@ -66,6 +75,17 @@ class SparkResult(JobResult):
     """The relations that Spark computes, each behind those it reads."""
     frames: dict[str, Frame] = field(default_factory=dict)
     """Their rows, and those of the low-level streams they read."""
+    settings: dict[str, str | None] = field(default_factory=dict)
+    """The settings of Spark that were changed, with their values before."""
+
+    def keep_partitionings(self) -> None:
+        """Let Spark plan for what DataFrames are partitioned by, also in rows that it keeps, until
+        the result is closed.
+        """
+        for name, value in PARTITIONED.items():
+            if name not in self.settings:
+                self.settings[name] = self.spark.conf.get(name)
+                self.spark.conf.set(name, value)
 
     def measured(self) -> Measures:
         """The figures of every operator. Each relation is computed alone for its figures, once:
@@ -118,6 +138,9 @@ class SparkResult(JobResult):
         super().close()
         while self.kept:
             self.kept.pop().unpersist()
+        while self.settings:
+            name, value = self.settings.popitem()
+            self.spark.conf.set(name, value or "")
 
 
 def counted(df: DataFrame) -> tuple[int, float]:
@@ -190,8 +213,11 @@ def read_sources(
     for done, read in enumerate(wanted):
         tell("reading", done, len(wanted))
         if isinstance(bound := read.interfaces[0], DataFrameInterface):
+            if read.partitioned_by is not None:
+                result.keep_partitionings()
             df = result.keep(dataframe_tuples(spark, bound, read))
             reports = dataframe_reports(df, bound, read)
+            check_partitions(df.filter(meta.isNull()), bound, read)
         else:
             df = result.keep(source_frame(spark, read, tasks))
             told = df.filter(meta.isNotNull()).select(meta).collect()

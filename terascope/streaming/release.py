@@ -143,7 +143,11 @@ class Releasing:
         range_ = DueRange(*bounds[0], release.parts[0].descending) if bounds else None
         match output.plan:
             case StoredWindows() as windows:
-                due = [DueWindows.of(o.windows, DueRange(*b[0])) for o, b in members if o.windows]
+                due = [
+                    DueWindows.of(o.windows, DueRange(*b[0]), () if home is None else o.ordered)
+                    for o, b in members
+                    if o.windows
+                ]
                 pieces = [self._pieces(one, windows, home) for one in windows.by_stream]
                 return DueSlices.of(due, pieces, self._context.sink.compiled)
             case StoredJoin(join, tied) if range_ is not None:

@@ -32,7 +32,9 @@ def random_partitions(rng: random.Random) -> tuple[str, int]:
 def divided(
     tuples: Sequence[Mapping[str, object]], by: str, count: int
 ) -> list[list[Mapping[str, object]]]:
-    """The tuples of each partition, in their order."""
+    """The tuples of each partition, in their order; without a set in turn."""
+    if not by:
+        return [list(tuples[number::count]) for number in range(count)]
     set = parse_set(by, COLUMNS)
     batch = pa.RecordBatch.from_arrays(
         [pa.array([t[c.name] for t in tuples], arrow_type(c.type)) for c in COLUMNS],
@@ -64,9 +66,11 @@ def partitioned_files(
 
 
 def as_partitions(
-    interface: Interface, locations: Sequence[Path], by: str, declared: bool
+    interface: Interface, locations: Sequence[Path], by: str, declared: bool, hosts: int = 0
 ) -> dict[str, Interface]:
-    """The partitions of an interface. Declared ones say nothing about hashes."""
+    """The partitions of an interface. Declared ones say nothing about hashes. `hosts`: how many
+    hosts hold them; 0: that is unknown.
+    """
     count = len(locations)
     bounds = () if declared else even_bounds(count)
     return {
@@ -74,7 +78,7 @@ def as_partitions(
             interface,
             name=partition_name(interface.name, n),
             location=str(location),
-            partition=Partition(n, count, by, bounds),
+            partition=Partition(n, count, by, bounds, f"host{n * hosts // count}" if hosts else ""),
         )
         for n, location in enumerate(locations)
     }

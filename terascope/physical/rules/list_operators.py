@@ -166,7 +166,7 @@ class Listing:
             elif output.groups is not None and not self.is_kept(name):
                 sources = self.low_names[name]
                 owned, places = self.job.ownership, READING
-                if owned is not None and owned.several_on_a_host:
+                if owned is not None and owned.combined:
                     places = COMBINING
                     combined = f"combine {name}"
                     made = CombineGroups(combined, sources, COMBINING, output.groups)

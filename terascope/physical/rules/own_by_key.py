@@ -14,4 +14,7 @@ def own_by_key(draft: JobDraft) -> JobDraft:
     """
     names = {one.name for read in draft.reads if read.low is not None for one in read.interfaces}
     interfaces = {name: draft.interfaces[name] for name in names}
-    return replace(draft, ownership=key_ownership(interfaces, draft.sets, draft.trees))
+    owned = key_ownership(interfaces, draft.sets, draft.trees)
+    if owned is not None and draft.config.combine_on_hosts == "auto":
+        owned = replace(owned, combined=owned.several_on_a_host)
+    return replace(draft, ownership=owned)

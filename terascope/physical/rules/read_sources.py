@@ -86,6 +86,7 @@ def source_read(
         () if draft.is_live else tuple(notes(members)),
         edge=edge,
         arrival_ns=draft.arrival_ns if any(map(is_arrival, columns)) else 0,
+        partitioned_by=None if members[0].hosts_low_level else draft.sets.get(name),
     )
 
 

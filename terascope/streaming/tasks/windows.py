@@ -34,7 +34,7 @@ from terascope.functions.slices import SliceVector
 from terascope.kernels.merge.finish import columns as finished_columns
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.physical.delivery import Sink
-from terascope.physical.row_pipeline import Regroup, Top
+from terascope.physical.row_pipeline import KeptOrder, Regroup, Top
 from terascope.physical.stream.plan import LowStream
 from terascope.physical.stream.windows import Length, StoredWindows, WindowFamily
 from terascope.streaming.context import Report
@@ -57,14 +57,16 @@ class DueWindows:
     """Windows ending at or after this value."""
     until: int
     """Windows ending before this value."""
+    ordered: KeptOrder = ()
+    """The columns in whose order parts of other partitions have rows, too."""
 
     @classmethod
-    def of(cls, windows: StoredWindows, due: DueRange) -> DueWindows:
+    def of(cls, windows: StoredWindows, due: DueRange, ordered: KeptOrder = ()) -> DueWindows:
         window = windows.windows.window
         shift = window.range if windows.by_start else 0
         since = -ALWAYS if due.low is None else edge(due.low) + shift
         until = -ALWAYS if due.high is None else edge(due.high) + shift
-        return cls(windows, -(-since // window.slide) * window.slide, until)
+        return cls(windows, -(-since // window.slide) * window.slide, until, ordered)
 
     @property
     def ends(self) -> range:
@@ -266,7 +268,7 @@ class DueSlices:
         for due in self.members:
             with overflow_of(due.windows.query):
                 rows = due.rows(groups, slices)
-                part = write_part(sink, due.windows.query, due.windows.fields, rows)
+                part = write_part(sink, due.windows.query, due.windows.fields, rows, due.ordered)
                 yield "part", part.to_json()
 
 
