@@ -40,7 +40,7 @@ SETTINGS: Final = {
     "spark.driver.memory": "2g",
     "spark.executor.memory": "1g",
     # The tasks of a partition run on its host and nowhere else.
-    "spark.locality.wait": "600s",
+    "spark.locality.wait": "20s",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
 }
