@@ -169,9 +169,9 @@ class HostsRunning:
         """The processor seconds so far of this process with its JVM, and of all hosts."""
         from terascope.spark.session import java_process
 
-        hosts = (self._cluster.cpu_seconds(host).values() for host in self._cluster.network.hosts)
+        hosts = sum(map(self._cluster.cpu_seconds, self._cluster.network.hosts))
         own = process_time() + own_seconds(java_process(self._spark))
-        return {AGGREGATOR: own, HOSTS: sum(map(sum, hosts))}
+        return {AGGREGATOR: own, HOSTS: hosts}
 
 
 def digest(tables: Mapping[str, pa.Table]) -> float:

@@ -108,8 +108,8 @@ class HostsWorkload:
             return cpu_seconds(os.getpid())
         from terascope.spark.session import java_process
 
-        hosts = (self._cluster.cpu_seconds(host).values() for host in self._cluster.network.hosts)
-        return process_time() + own_seconds(java_process(self._spark)) + sum(map(sum, hosts))
+        hosts = sum(map(self._cluster.cpu_seconds, self._cluster.network.hosts))
+        return process_time() + own_seconds(java_process(self._spark)) + hosts
 
     def close(self) -> None:
         self._opened.close()
