@@ -50,6 +50,8 @@ EXPERIMENTS: dict[str, str] = {
     "fig10-11": "bench.hosts.fig10_11",
     "fig13-14": "bench.hosts.fig13_14",
     "fig6-10-11": "bench.hosts.fig6_10_11",
+    "hosts-rows": "bench.hosts.counted",
+    "partitioned-peers": "bench.hosts.peers",
     "bounds": "bench.bounds",
     "udaf-peers": "bench.holistic.udaf_peers",
     "state-memory": "bench.holistic.state_memory",

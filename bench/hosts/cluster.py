@@ -19,11 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from bench.hosts.network import DRIVER, Network, command_line
+from bench.hosts.network import DRIVER, Network
 from bench.memory import PROC
-from bench.streams.usage import TIMES
 
 PORT: Final = 7077
+OWN_TIMES: Final = slice(11, 13)
+"""Of /proc/PID/stat behind the name: user and system."""
 START_SECONDS: Final = 90
 """The longest that a master or a worker takes to start."""
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
@@ -63,6 +64,8 @@ class Cluster:
         self._opened = ExitStack()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         """The daemon on each host; 0: the master."""
+        self._seen: dict[int, dict[int, float]] = {}
+        """The processor seconds of each process that was seen on a host."""
 
     @property
     def master(self) -> str:
@@ -161,13 +164,14 @@ class Cluster:
         if process is not None:
             process.wait(START_SECONDS)
 
-    def cpu_seconds(self, host: int) -> dict[str, float]:
-        """The processor time of a host so far, by program: java, python."""
-        found: dict[str, float] = {}
+    def cpu_seconds(self, host: int) -> float:
+        """The processor time of a host so far. PySpark ends workers that are idle, and nobody keeps
+        their times: those that were seen before count with the last time that was seen.
+        """
+        seen = self._seen.setdefault(host, {})
         for pid in self.network.processes(host):
-            program = "java" if "java" in command_line(pid).partition(" ")[0] else "python"
-            found[program] = found.get(program, 0.0) + own_seconds(pid)
-        return found
+            seen[pid] = max(seen.get(pid, 0.0), own_seconds(pid))
+        return sum(seen.values())
 
     def _await(self, what: str, is_there: Callable[[], bool]) -> None:
         end = time.monotonic() + START_SECONDS
@@ -188,12 +192,12 @@ class Cluster:
 
 
 def own_seconds(pid: int) -> float:
-    """The processor time of a process and of its children that have ended."""
+    """The processor time of a process without its children."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="latin-1")
     except OSError:
         return 0.0
-    return sum(map(int, text.rpartition(")")[2].split()[TIMES])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, text.rpartition(")")[2].split()[OWN_TIMES])) / os.sysconf("SC_CLK_TCK")
 
 
 def java_environment() -> Mapping[str, str]:

@@ -40,7 +40,7 @@ SETTINGS: Final = {
     "spark.driver.memory": "2g",
     "spark.executor.memory": "1g",
     # The tasks of a partition run on its host and nowhere else.
-    "spark.locality.wait": "600s",
+    "spark.locality.wait": "20s",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
 }
@@ -169,9 +169,9 @@ class HostsRunning:
         """The processor seconds so far of this process with its JVM, and of all hosts."""
         from terascope.spark.session import java_process
 
-        hosts = (self._cluster.cpu_seconds(host).values() for host in self._cluster.network.hosts)
+        hosts = sum(map(self._cluster.cpu_seconds, self._cluster.network.hosts))
         own = process_time() + own_seconds(java_process(self._spark))
-        return {AGGREGATOR: own, HOSTS: sum(map(sum, hosts))}
+        return {AGGREGATOR: own, HOSTS: hosts}
 
 
 def digest(tables: Mapping[str, pa.Table]) -> float:

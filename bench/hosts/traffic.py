@@ -73,6 +73,7 @@ def generate(trace: Trace) -> pa.Table:
     flows = max(1, round(trace.packets / trace.mean))
     sigma = 1.0
     sizes = np.ceil(rng.lognormal(np.log(trace.mean) - sigma**2 / 2, sigma, flows)).astype(np.int64)
+    sizes[-1] += max(0, trace.packets - sizes.sum())
     flow = np.repeat(np.arange(flows), sizes)[: trace.packets]
     first = np.concatenate([[0], np.cumsum(sizes)])[flow]
     number = np.arange(len(flow)) - first

@@ -62,7 +62,7 @@ class Driver:
 
         state, output = self._folder / f"{name}.state", self._folder / name
         with self._queries.stream(state, output, watch=watch, **settings) as running:
-            assert running.wait(200), "the stream did not end"
+            assert running.wait(500), "the stream did not end"
             return {"batches": running.batch}
 
     def tasks(self, partitions: int) -> dict[str, Any]:

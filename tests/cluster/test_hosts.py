@@ -112,7 +112,7 @@ def await_back(runs: Runs, name: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("moment", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_batch_survives_a_lost_host(
@@ -130,7 +130,7 @@ def test_a_batch_survives_a_lost_host(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("moment", [0, 3, 6])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_stream_survives_a_lost_host(

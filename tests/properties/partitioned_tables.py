@@ -78,7 +78,9 @@ def as_partitions(
             interface,
             name=partition_name(interface.name, n),
             location=str(location),
-            partition=Partition(n, count, by, bounds, host=f"host{n * hosts // count}" if hosts else ""),
+            partition=Partition(
+                n, count, by, bounds, host=f"host{n * hosts // count}" if hosts else ""
+            ),
         )
         for n, location in enumerate(locations)
     }
