@@ -30,7 +30,7 @@ from terascope.kernels.tables.slots import Shape
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
-from terascope.physical.splits import Epochs, bundles, owned
+from terascope.physical.splits import Epochs, bundles, by_time, owned, ranges_of_tasks
 
 PARTIAL_ROWS = 1 << 17
 """The number of pending partials of a stream from which on they are sent."""
@@ -82,6 +82,9 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     read = reading.read
     assert read.low is not None
     parts = bundles(read.splits, tasks, read.edge, float("inf"))
+    if read.edge is not None and all(one.is_part for one in read.interfaces):
+        ranges = by_time(read.splits, read.edge)
+        parts = ranges_of_tasks(ranges, tasks) if len(ranges) > 1 else parts
     names = {i.name for i in read.interfaces}
     mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
     # Windows are put together where all slices of a group are.

@@ -10,6 +10,11 @@ from terascope.physical.job import Job, SourceRead
 from terascope.physical.ownership import KeyOwnership
 from terascope.units import readable_bytes
 
+READ_BY_TIME = (
+    "partitions: tasks read ranges of time of all partitions, since most queries need the groups of"
+    " all of them, and one host has them"
+)
+
 
 def partition_facts(read: SourceRead) -> list[tuple[str, str]]:
     """The partitions of each partitioned source, by the bytes of each."""
@@ -28,7 +33,8 @@ def partition_facts(read: SourceRead) -> list[tuple[str, str]]:
 def ownership_notes(owned: KeyOwnership | None, job: Job) -> tuple[str, ...]:
     """The queries that each partition finishes, and why others are computed above."""
     if owned is None:
-        return ()
+        parts = any(one.is_part for read in job.reads for one in read.interfaces)
+        return (READ_BY_TIME,) if parts else ()
     shown = [output.stream for output in job.outputs]
     sets = "; ".join(
         f"{source} by {one}" if one.expressions else f"{source} by no set, tuples in turn"

@@ -76,6 +76,39 @@ def bundles(
     return [*given, tuple(current)]
 
 
+def by_time(splits: Sequence[Split], edge: Edge) -> list[tuple[Split, ...]]:
+    """The splits of several partitions in ranges of time, each with the splits whose times overlap;
+    nothing where times are not known. Ranges may have one epoch in common.
+    """
+    known = [(bound, split) for split in splits if (bound := split.bound(edge.column)) is not None]
+    if len(known) < len(splits):
+        return []
+    ranges: list[list[Split]] = []
+    furthest = 0
+    for (low, high), split in sorted(known, key=lambda one: one[0]):
+        if not ranges or low // edge.step >= furthest:
+            ranges.append([])
+        ranges[-1].append(split)
+        furthest = max(furthest, high // edge.step)
+    return [tuple(one) for one in ranges]
+
+
+def ranges_of_tasks(ranges: Sequence[Sequence[Split]], tasks: int) -> list[tuple[Split, ...]]:
+    """Ranges of time in about equally large tasks, none of them divided."""
+    every = [split for one in ranges for split in one]
+    weights = dict(zip(every, split_bytes(every), strict=True))
+    sizes = [sum(weights[split] for split in one) for one in ranges]
+    share = sum(sizes) / tasks
+    made: list[list[Split]] = [[]]
+    filled = 0.0
+    for one, size in zip(ranges, sizes, strict=True):
+        if made[-1] and filled + size / 2 > share * len(made):
+            made.append([])
+        made[-1] += one
+        filled += size
+    return [tuple(one) for one in made]
+
+
 def even_bundles(
     splits: Sequence[Split], tasks: int, edge: Edge | None = None
 ) -> list[tuple[Split, ...]]:

@@ -48,6 +48,10 @@ PARQUET: Final = ".parquet"
 MOST_BUFFERED: Final = 128 << 20
 """Bytes of the rows of all partitions that wait to be written."""
 MOST_ROWS: Final = 1 << 20
+GROUP_ROWS: Final = 1 << 16
+"""The mean size of a row group. The row groups of all partitions are written together, so that they
+end at about the same time: a task can read a range of time of all partitions."""
+MOST_GROUPS: Final = 16
 """Rows of a partition that wait."""
 
 
@@ -257,7 +261,8 @@ class TableOutputs:
             make_folder(one)
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in states]
         self._open: dict[int, OpenParquet] = {}
-        self._bytes = 0
+        self._bytes = self._rows = 0
+        self._together = GROUP_ROWS * min(count, MOST_GROUPS)
         self._schema: pa.Schema | None = None
         self.forced = False
         """Whether files are forced to disk before they get their names."""
@@ -283,7 +288,8 @@ class TableOutputs:
                 self._waiting[number].append(sorted_rows.slice(start, end - start))
             start = end
         self._bytes += sorted_rows.nbytes
-        if self._bytes > MOST_BUFFERED:
+        self._rows += sorted_rows.num_rows
+        if self._bytes > MOST_BUFFERED or self._rows >= self._together:
             self._write_all()
 
     def finish(self) -> None:
@@ -319,7 +325,7 @@ class TableOutputs:
             if batches:
                 self._write(number, batches)
                 self._waiting[number] = []
-        self._bytes = 0
+        self._bytes = self._rows = 0
 
     def _write(self, number: int, batches: list[pa.RecordBatch]) -> None:
         table = pa.Table.from_batches(batches).combine_chunks()

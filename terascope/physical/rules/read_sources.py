@@ -8,8 +8,9 @@ all scans; its predicate drops only tuples that no scan takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from terascope.connectors.arrival import arrived, is_arrival
 from terascope.connectors.base import INTERFACE, LAYERS, Column, Edge, Split, interface_of
@@ -32,6 +33,8 @@ MOST_TERMS = 12
 
 ScanUse = tuple[Scan, Expr]
 """A scan and the predicate of the filter on it."""
+SMALLEST_SPLIT: Final = 256 << 10
+"""The bytes below which splits of partitions are not made smaller."""
 
 
 def read_sources(draft: JobDraft) -> JobDraft:
@@ -74,7 +77,9 @@ def source_read(
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
     splits: list[Split] = []
     if draft.split_bytes is not None:
-        splits = versioned(draft.splits_of(members, edge, draft.split_bytes))
+        splits = versioned(
+            draft.splits_of(members, edge, size_of_splits(members, draft.split_bytes))
+        )
     return SourceRead(
         name,
         tuple(members),
@@ -88,6 +93,14 @@ def source_read(
         arrival_ns=draft.arrival_ns if any(map(is_arrival, columns)) else 0,
         partitioned_by=None if members[0].hosts_low_level else draft.sets.get(name),
     )
+
+
+def size_of_splits(members: Sequence[Interface], split_bytes: int) -> int:
+    """The bytes of a split. Those of partitions are smaller: the splits of one range of time of all
+    partitions together have that size.
+    """
+    counts = [1 if one.partition is None else one.partition.count for one in members]
+    return max(min(split_bytes, SMALLEST_SPLIT), split_bytes // max(counts))
 
 
 def add_column(columns: dict[str, Column], column: Column, source: str) -> None:
