@@ -18,7 +18,7 @@ from terascope.physical.ownership import KeyOwnership, key_ownership, known_boun
 from terascope.physical.splits import by_time
 from terascope.plan.rel import Aggregate, Join, Rel, Running, walk
 
-MOST_CENTRAL: Final = 3
+MOST_CENTRAL: Final = 1
 """Partitions are read by time if so many aggregations are central for each one that is not."""
 
 

@@ -99,6 +99,8 @@ def size_of_splits(members: Sequence[Interface], split_bytes: int) -> int:
     """The bytes of a split. Those of partitions are smaller: the splits of one range of time of all
     partitions together have that size.
     """
+    if any(one.is_packets for one in members):  # their ranges of time are short already
+        return split_bytes
     counts = [1 if one.partition is None else one.partition.count for one in members]
     return max(min(split_bytes, SMALLEST_SPLIT), split_bytes // max(counts))
 
