@@ -37,7 +37,7 @@ from terascope.partitioning.hash_sets import HashSet, first_outside
 from terascope.partitioning.placing import Hashes, partition_numbers, value_hashes
 from terascope.partitioning.sets import PartitionSet
 from terascope.physical.job import SourceRead
-from terascope.physical.ownership import KeyOwnership, known_bounds
+from terascope.physical.ownership import KeyOwnership, usable_bounds
 from terascope.physical.splits import SPLIT_BYTES
 from terascope.plan.evaluate import compile_expr
 from terascope.plan.expr import Lit
@@ -76,7 +76,7 @@ def check_of(read: SourceRead, owned: KeyOwnership) -> PartitionCheck | None:
         source = interface_of(one.name)
         if one.partition is not None and source in owned.sets:
             by = owned.sets[source]
-            sources[source] = SourcePartitions(by, known_bounds(one.partition, by))
+            sources[source] = SourcePartitions(by, usable_bounds(one.partition, by))
     return PartitionCheck(sources) if sources else None
 
 

@@ -81,10 +81,13 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     """The splits of each task, with the epochs that it owns."""
     read = reading.read
     assert read.low is not None
-    parts = bundles(read.splits, tasks, read.edge, float("inf"))
+    ranges: list[tuple[Split, ...]] = []
     if read.edge is not None and all(one.is_part for one in read.interfaces):
         ranges = by_time(read.splits, read.edge)
-        parts = ranges_of_tasks(ranges, tasks) if len(ranges) > 1 else parts
+    if len(ranges) > 1:
+        parts = ranges_of_tasks(ranges, tasks)
+    else:
+        parts = bundles(read.splits, tasks, read.edge, float("inf"))
     names = {i.name for i in read.interfaces}
     mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
     # Windows are put together where all slices of a group are.

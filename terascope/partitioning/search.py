@@ -29,7 +29,6 @@ from terascope.partitioning.compatible import OperatorSet
 from terascope.partitioning.cost import CostModel, PlanCost
 from terascope.partitioning.lineage import KnownValue, common_entry, without_derivable
 from terascope.partitioning.sets import PartitionSet, Placement
-from terascope.plan.expr import columns_of
 
 MOST_VALUES: Final = 256
 """Values of a universe; pairs beyond them are not looked at for what they have in common."""
@@ -380,20 +379,9 @@ def closed(values: Iterable[KnownValue]) -> list[KnownValue]:
     while waiting and len(found) < MOST_VALUES:
         one = waiting.popleft()
         for other in done:
-            if not touch(one, other):
-                continue
             made = common_entry(one, other)
             if made is not None and made.key not in found:
                 found[made.key] = made
                 waiting.append(made)
         done.append(one)
     return list(found.values())
-
-
-def touch(one: KnownValue, other: KnownValue) -> bool:
-    """Whether two values are made of the same attributes, in some source."""
-    return any(
-        columns_of(expr) & columns_of(other.values[place])
-        for place, expr in one.values.items()
-        if place in other.values
-    )

@@ -168,7 +168,7 @@ def key_ownership(
         counts[source] = one.partition.count
         if source in sets:
             by, part = sets[source], one.partition
-            family = part.count, known_bounds(part, by), hashed_types(by)
+            family = part.count, usable_bounds(part, by), hashed_types(by)
             families.setdefault(family, {})[source] = by
         if one.partition.host:
             hosts.setdefault(one.partition.number, {})[one.partition.host] = None
@@ -190,7 +190,7 @@ def key_ownership(
     )  # fmt: skip
 
 
-def known_bounds(partition: Partition, by: PartitionSet) -> tuple[int, ...]:
+def usable_bounds(partition: Partition, by: PartitionSet) -> tuple[int, ...]:
     """The ranges of hashes of a partition; none where they are not known, or where the queries give
     a column another type than the one whose values were hashed: a text and the address it spells
     have different hashes.

@@ -82,7 +82,7 @@ class SourceSplitter(ABC):
     """Rows of which a value of the partitioning set cannot be read."""
     counts: HashCounts = field(default_factory=HashCounts)
     one_in: int = 8
-    """Of so many tuples one is counted."""
+    """The number of tuples of which one is counted."""
     rebalancer: Rebalancer | None = None
     placed: Placed = field(init=False)
     columns: tuple[Column, ...] = field(init=False)

@@ -14,7 +14,7 @@ from typing import Final
 from terascope.connectors.base import interface_of
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
-from terascope.physical.ownership import KeyOwnership, key_ownership, known_bounds
+from terascope.physical.ownership import KeyOwnership, key_ownership, usable_bounds
 from terascope.physical.splits import by_time
 from terascope.plan.rel import Aggregate, Join, Rel, Running, walk
 
@@ -59,7 +59,7 @@ def has_ranges(draft: JobDraft, read: SourceRead) -> bool:
     checked = all(
         one.partition is not None
         and (
-            not one.partition.by or known_bounds(one.partition, draft.sets[interface_of(one.name)])
+            not one.partition.by or usable_bounds(one.partition, draft.sets[interface_of(one.name)])
         )
         for one in read.interfaces
     )
