@@ -163,7 +163,8 @@ class Delivery:
     def _hand_up(self, stream: int) -> Iterator[Outgoing]:
         """Pack rows for the high level, many batches in one payload."""
         self._pending_bytes[stream] = 0
-        for payload in pack_batches(self._pending.pop(stream, ())):
+        remote = self._targets[stream].remote
+        for payload in pack_batches(self._pending.pop(stream, ()), remote):
             yield Outgoing(stream, self._destination, "rows", payload)
 
     def _writer(

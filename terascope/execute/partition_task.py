@@ -220,7 +220,7 @@ def finished_inside(
             part = write_part(sink, one.name, one.written, rows)
             yield Outgoing(-1, number, "part", None, part.to_json())
         if one.number is not None and made.num_rows:
-            for payload in pack_batches([made]):
+            for payload in pack_batches([made], work.targets[one.number].remote):
                 yield Outgoing(one.number, number, "rows", payload)
         needed = {read.stream for other in inside[at + 1 :] for read in reads(other.rel)}
         streams[one.name] = made

@@ -56,6 +56,8 @@ class Target(LowOutput):
     """Whether the task of each partition reads it itself, for streams above the low level."""
     later: bool = False
     """Whether a second task of each partition reads it, when all partitions have been read."""
+    remote: bool = False
+    """Whether its rows leave the host of the task that has them, and are compressed for that."""
     direct: tuple[Direct, ...] = ()
     feeds: tuple[tuple[int, Windows], ...] = ()
     """The streams of windows that are assembled from its groups, by number: all slices of a group

@@ -38,6 +38,8 @@ PAYLOAD_ROWS = 1 << 17
 """About as many groups as one payload has."""
 STATE_ROWS = 1 << 12
 """The same for groups with states, which may be some kilobytes each."""
+ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
+"""For tuples that leave their host: Arrow has eight bytes for every integer, however small."""
 
 
 def pack(
@@ -81,19 +83,22 @@ def portions(blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
         yield collected
 
 
-def pack_tuples(*batches: pa.RecordBatch) -> bytes:
+def pack_tuples(*batches: pa.RecordBatch, compressed: bool = False) -> bytes:
     """Batches of the same schema: tuples are not merged, any destination will do."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+    options = ZSTD if compressed else None
+    with pa.ipc.new_stream(sink, batches[0].schema, options=options) as stream:
         for batch in batches:
             stream.write_batch(batch)
     return bytes(sink.getvalue())
 
 
-def pack_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
+def pack_batches(
+    batches: Sequence[pa.RecordBatch], compressed: bool = False
+) -> Iterator[bytes]:
     """Pack several batches: those with the same types of columns become one stream."""
     for _, some in groupby(batches, lambda batch: batch.schema):
-        yield pack_tuples(*some)
+        yield pack_tuples(*some, compressed=compressed)
 
 
 def unpack_tuples(payload: bytes) -> Iterator[pa.RecordBatch]:

@@ -204,6 +204,7 @@ def stream_targets(
             high=output.name in high,
             inside=output.name in within,
             later=output.name in later,
+            remote=output.name in high and on_hosts(job),
             direct=tuple(d for d in direct.values() if d.program.stream == output.name),
             feeds=tuple(
                 (at, other.windows)
@@ -222,9 +223,15 @@ def stream_targets(
         if one.number is not None:
             is_read = one.name in high or (one.name in shown and not one.written)
             targets[one.number] = Target(
-                one.name, one.rel.fields, None, high=is_read, later=one.name in later
-            )
+                one.name, one.rel.fields, None,
+                high=is_read, later=one.name in later, remote=is_read and on_hosts(job),
+            )  # fmt: skip
     return targets
+
+
+def on_hosts(job: Job) -> bool:
+    """Whether tasks run on hosts of partitions, so that what they hand on leaves the host."""
+    return job.ownership is not None and job.ownership.host_count > 0
 
 
 def needed(job: Job, finished: Collection[str]) -> dict[str, Rel]:

@@ -38,13 +38,13 @@ def own_by_key(draft: JobDraft) -> JobDraft:
 
 def is_read_by_time(draft: JobDraft, owned: KeyOwnership) -> bool:
     """Whether tasks had better read ranges of time. A declared partitioning is always read by
-    partition, since reading is what checks it; so is one of several hosts.
+    partition, since reading is what checks it; so is one whose partitions are on named hosts.
     """
     low = [output.name for output in draft.low if output.groups is not None]
     above = [name for name, rel in draft.streams.items() if any(map(is_work, walk(rel)))]
     kept = sum(name in owned.kept for name in (*low, *above))
     central = sum(name not in owned.kept for name in low)
-    if draft.is_live or owned.host_count > 1 or central <= MOST_CENTRAL * kept:
+    if draft.is_live or owned.host_count or central <= MOST_CENTRAL * kept:
         return False
     return all(has_ranges(draft, read) for read in draft.reads if read.low is not None)
 
