@@ -23,6 +23,7 @@ from terascope.execute.partition_check import PartitionHashes, check_of, checked
 from terascope.execute.partition_task import PartitionWork
 from terascope.execute.prepare import prepare
 from terascope.execute.reading_task import NativeRead
+from terascope.execute.relation_task import FinalTask, RelationTask, small_relations
 from terascope.execute.reports import (
     Outgoing,
     Reports,
@@ -39,6 +40,7 @@ from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.ownership import KeyOwnership
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.plan.horizon import Horizons
+from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Rel, Scan, walk
 
 EngineName: TypeAlias = Literal["local", "spark"]
@@ -125,6 +127,17 @@ class BatchEngine(Protocol[OnePass, HighRows]):
         """Join the leftover rows of some passes in one task."""
         ...
 
+    @property
+    def finishes(self) -> bool:
+        """Whether one task computes relations that read little; else the high level computes all of
+        them in this process.
+        """
+        ...
+
+    def finish(self, passes: Sequence[OnePass], final: FinalTask) -> TaskReports:
+        """Run the one task that computes relations over rows of some passes."""
+        ...
+
     def rows(self, passes: Sequence[OnePass], number: int, target: Target) -> HighRows:
         """The tuples of one low-level stream, for the high level."""
         ...
@@ -204,6 +217,9 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._leftovers: list[Outgoing] = []
         """The leftover rows of all reads, likewise."""
         self._leftover_bytes: Counter[str] = Counter()
+        self._numbers_of_leftovers = frozenset(leftover_streams(planned.joins))
+        self._handed: Counter[int] = Counter()
+        """By stream: the bytes of other tuples for the high level."""
 
     def run(self) -> LowResult[HighRows]:
         owned = self._job.ownership
@@ -220,6 +236,8 @@ class LowLevelRun(Generic[OnePass, HighRows]):
                 made = merged if by_merge else self._sources[number]
                 self._sources.setdefault(stream, []).extend(made)
         self._join_leftovers()
+        if self._engine.finishes and self._sink is not None:
+            self._finish_small()
         self._hand_up()
         return self._result
 
@@ -250,7 +268,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             self._budget,
             self._job.parameters,
             checks,
-            all(read.low is None or read.low.compiled for read in reads),
+            compiled_in(planned),
         )
         leftovers = [n for reading in readings for n in leftover_streams(reading.joins)]
         one = self._engine.read_partitions(work, leftovers, owned.task_hosts(work.homes))
@@ -317,7 +335,11 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._result.counters += map(json.loads, one.reports.lines("counters"))
         for rest in map(json.loads, one.reports.lines("rest")):
             self._leftover_bytes[rest["query"]] += rest["bytes"]
-        self._leftovers += one.reports.packed("rows")
+        for row in one.reports.packed("rows"):
+            if row.stream in self._numbers_of_leftovers:
+                self._leftovers.append(row)
+            else:
+                self._handed[row.stream] += row.size
 
     def _merge(self) -> OnePass:
         """Merge all partial groups. The driver merges few of them: a shuffle takes longer."""
@@ -351,6 +373,31 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         joined = self._planned.joined
         self._result.leftover = {q: joined[q].of_leftovers for q in sizes if q not in small}
 
+    def _finish_small(self) -> None:
+        """Compute the relations that read little in one task, which writes their parts."""
+        planned, job = self._planned, self._job
+        in_part = {one.name for one in planned.above}  # Spark has other tuples of these
+        targets = {
+            number: target
+            for number, target in planned.targets.items()
+            if target.high and number in self._sources and target.name not in in_part
+        }
+        by_name = {target.name: number for number, target in targets.items()}
+        sizes = {name: self._handed[number] for name, number in by_name.items()}
+        small = small_relations(planned.above, sizes, job.parameters)
+        if not small:
+            return
+        wanted = {read.stream for one in small for read in reads(one.rel)} & by_name.keys()
+        numbers = [by_name[name] for name in wanted]
+        task = RelationTask(small, job.parameters, self._sink, compiled=compiled_in(planned))
+        final = FinalTask(task, {number: targets[number] for number in numbers})
+        having = [one for number in numbers for one in self._sources[number]]
+        reports = self._engine.finish(having, final)
+        self._result.parts += map(Part.of, reports.lines("part"))
+        self._result.counters += map(json.loads, reports.lines("counters"))
+        written = {one.name: one.written for one in small if one.written}
+        self._result.direct = {**self._result.direct, **written}
+
     def _hand_up(self) -> None:
         done = (p for p in self._planned.joins if p.query not in self._result.leftover)
         unread = set(leftover_streams(done))
@@ -358,6 +405,11 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             if target.high and number not in unread:
                 made = self._engine.rows(self._sources[number], number, target)
                 self._result.rows[target.name] = made
+
+
+def compiled_in(planned: Deliveries) -> bool:
+    """Whether tasks run machine code."""
+    return all(read.low is None or read.low.compiled for read in planned.reads)
 
 
 def leftover_streams(joins: Iterable[TaskJoin]) -> list[int]:

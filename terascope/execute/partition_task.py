@@ -11,10 +11,8 @@ assembled, and joins and further aggregations are computed, without an exchange 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 
 import pyarrow as pa
 
@@ -22,19 +20,16 @@ from terascope.connectors.base import Split, partition_of
 from terascope.execute.merge import Merging
 from terascope.execute.partition_check import PartitionCheck
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows
-from terascope.execute.relations import ArrowRelations
-from terascope.execute.reports import Meter, Outgoing
-from terascope.execute.results.parts import write_part
+from terascope.execute.relation_task import RelationTask, no_horizon
+from terascope.execute.reports import Outgoing
 from terascope.execute.rows.steps import batch_of
 from terascope.execute.spill import temporary_file
 from terascope.functions.base import Value
-from terascope.functions.overflow import overflow_of
-from terascope.kernels.merge.payload import pack_batches, unpack_tuples
+from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import InsideStream, Target
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.splits import EVERYTHING, Epochs, owned
 from terascope.plan.horizon import Horizons
-from terascope.plan.plan import reads
 
 HELD_BYTES = 64 << 20
 """The bytes of rows that wait in memory for the end of a task; more are on disk."""
@@ -67,6 +62,12 @@ class PartitionWork:
         """For each task, its splits of each read with the epochs that it owns."""
         by_read = [self._bundles_of(reading) for reading in self.readings]
         return [tuple(bundles[number] for bundles in by_read) for number in range(self.count)]
+
+    def finishing(self, streams: Sequence[InsideStream]) -> RelationTask:
+        """The work of a task on streams above the low level."""
+        remote = frozenset(number for number, target in self.targets.items() if target.remote)
+        sink = self.readings[0].sink
+        return RelationTask(tuple(streams), self.parameters, sink, remote, self.compiled)
 
     def _bundles_of(self, reading: NativeRead) -> list[Bundle]:
         read = reading.read
@@ -114,7 +115,7 @@ def partition_rows(work: PartitionWork, bundles: Sequence[Bundle]) -> Iterator[O
         def rows_of(stream: str) -> pa.RecordBatch:
             return held.batch(numbers[stream])
 
-        yield from finished_inside(work, now, rows_of, horizons, number)
+        yield from work.finishing(now).outgoing(rows_of, horizons, number)
 
 
 def later_rows(
@@ -131,9 +132,8 @@ def later_rows(
         held.hold(Outgoing(stream, number, "rows", payload))
     numbers = {target.name: at for at, target in work.targets.items() if target.later}
     later = [one for one in work.inside if one.later]
-    yield from finished_inside(
-        work, later, lambda stream: held.batch(numbers[stream]), horizons, number
-    )
+    finishing = work.finishing(later)
+    yield from finishing.outgoing(lambda stream: held.batch(numbers[stream]), horizons, number)
 
 
 class HeldRows:
@@ -188,46 +188,3 @@ class HeldRows:
         places = [at for at, row in enumerate(self._rows) if row[0] == stream and not row[1]]
         batches = (b for _, payload in self.unpacked(places) for b in unpack_tuples(payload))
         return batch_of(batches, self._work.targets[stream].fields)
-
-
-def finished_inside(
-    work: PartitionWork,
-    inside: Sequence[InsideStream],
-    rows_of: Callable[[str], pa.RecordBatch],
-    horizons: Horizons,
-    number: int,
-) -> Iterator[Outgoing]:
-    """Compute streams above the low level, write their parts, and hand up their rows. `rows_of`:
-    the rows of a stream that was computed before.
-    """
-    meter = Meter()
-    streams: dict[str, pa.RecordBatch] = {}
-    relations = ArrowRelations(streams, work.parameters, horizons, work.compiled)
-    sink = work.readings[0].sink
-    for at, one in enumerate(inside):
-        for read in reads(one.rel):
-            if read.stream not in streams:
-                streams[read.stream] = rows_of(read.stream)
-        taken = sum(streams[read.stream].num_rows for read in reads(one.rel))
-        start = perf_counter()
-        with overflow_of(one.name):
-            made = relations.rows(one.rel)
-        spent = perf_counter() - start
-        meter.add(f"relation {one.name}", taken=taken, given=made.num_rows, seconds=spent)
-        if one.written:
-            assert sink is not None
-            rows = made.select([f.name for f in one.written])
-            part = write_part(sink, one.name, one.written, rows)
-            yield Outgoing(-1, number, "part", None, part.to_json())
-        if one.number is not None and made.num_rows:
-            for payload in pack_batches([made], work.targets[one.number].remote):
-                yield Outgoing(one.number, number, "rows", payload)
-        needed = {read.stream for other in inside[at + 1 :] for read in reads(other.rel)}
-        streams[one.name] = made
-        for name in [name for name in streams if name not in needed]:
-            del streams[name]
-    yield Outgoing(-1, number, "counters", None, json.dumps(meter.report()))
-
-
-def no_horizon(scan: object) -> dict[str, int]:
-    raise AssertionError(f"a partition does not know where the time of {scan} ends")

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from terascope.connectors.base import ReadReport
+from terascope.physical.delivery import Target
 from terascope.physical.job import Job
 from terascope.physical.operators import Measure, MergeGroups, measures_from, summed
 from terascope.plan.rel import Scan
@@ -120,7 +121,7 @@ class TaskReports:
 class ReportFilter:
     """Selects the rows of tasks that are sent to the driver: lines of JSON, packed groups that have
     to be merged, and packed tuples that no task could join. A row whose payload is larger than
-    allowed is sent without it.
+    allowed is sent without it, and so are all other tuples for the high level.
     """
 
     leftovers: frozenset[int]
@@ -129,19 +130,28 @@ class ReportFilter:
     """The largest payload of groups that is sent."""
     rows_bytes: int
     """The largest payload of tuples that is sent."""
+    sized: frozenset[int] = frozenset()
+    """The streams of other tuples, whose sizes are sent."""
 
     @classmethod
-    def of(cls, leftovers: Collection[int], tasks: int) -> ReportFilter:
+    def of(
+        cls, leftovers: Collection[int], tasks: int, targets: Mapping[int, Target] | None = None
+    ) -> ReportFilter:
+        """`targets`: the readers of the streams."""
         share = DRIVER_BYTES // (tasks * len(leftovers)) if leftovers else 0
-        return cls(frozenset(leftovers), SMALL_PAYLOAD_BYTES, max(SMALL_PAYLOAD_BYTES, share))
+        high = {number for number, target in (targets or {}).items() if target.high}
+        most = max(SMALL_PAYLOAD_BYTES, share)
+        return cls(frozenset(leftovers), SMALL_PAYLOAD_BYTES, most, frozenset(high - {*leftovers}))
 
     def selects(self, row: Outgoing) -> bool:
         if row.report is not None or row.kind == "groups":
             return True
-        return row.kind == "rows" and row.stream in self.leftovers
+        return row.kind == "rows" and row.stream in self.leftovers | self.sized
 
     def report(self, row: Outgoing) -> Outgoing:
         most = self.rows_bytes if row.kind == "rows" else self.groups_bytes
+        if row.kind == "rows" and row.stream in self.sized:
+            most = 0
         return row if row.size <= most else replace(row, payload=None, dropped_bytes=row.size)
 
 

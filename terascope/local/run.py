@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from terascope.execute.low_level import LowResult, Progress, run_low_level
 from terascope.execute.merge import LeftoverJoin, Merging
 from terascope.execute.partition_task import PartitionWork, later_rows, partition_rows
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
+from terascope.execute.relation_task import FinalTask
 from terascope.execute.relations import ArrowRelations
 from terascope.execute.reports import DRIVER_BYTES, Kind, Outgoing, TaskReports, scan_horizon
 from terascope.execute.results.job_result import JobResult
@@ -86,6 +87,9 @@ class LocalPass:
 class LocalEngine:
     """Tasks of this process. `tasks`: how many a source is read in; answers do not depend on it."""
 
+    finishes: ClassVar[bool] = False
+    """The rows of relations are wanted in this process (`compute_streams`)."""
+
     tasks: int = 1
     processes: int = 1
     """The number of processes that compile kernels at once."""
@@ -142,6 +146,10 @@ class LocalEngine:
     def join_leftovers(self, passes: Sequence[LocalPass], joining: LeftoverJoin) -> list[Part]:
         numbers = {side.leftovers for join in joining.joins for side in join.sides}
         return list(joining.parts(all_payloads(passes, "rows", numbers)))
+
+    def finish(self, passes: Sequence[LocalPass], final: FinalTask) -> TaskReports:
+        packed = all_payloads(passes, "rows", final.targets)
+        return TaskReports(list(final.outgoing(packed)))
 
     def rows(self, passes: Sequence[LocalPass], number: int, target: Target) -> pa.RecordBatch:
         packed = all_payloads(passes, "rows", {number})

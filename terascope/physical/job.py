@@ -132,6 +132,10 @@ class Deliveries:
     """The streams that the task of each partition computes above the low level, in the order they
     are computed."""
 
+    above: tuple[InsideStream, ...] = ()
+    """The other streams above the low level, in the order they are computed: one task computes
+    those that read little, Spark the others."""
+
     @property
     def joins(self) -> tuple[TaskJoin, ...]:
         return tuple(self.joined.values())

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from typing import Any, Final, TypeAlias, TypeVar
+from itertools import chain
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -37,6 +38,7 @@ from terascope.connectors.registry import read_split
 from terascope.execute.merge import LeftoverJoin, Merging
 from terascope.execute.partition_task import PartitionWork, later_rows, partition_rows
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
+from terascope.execute.relation_task import FinalTask
 from terascope.execute.reports import (
     Kind,
     Outgoing,
@@ -97,6 +99,8 @@ class SparkPass:
     as_frame: Callable[[], DataFrame]
     plain: RDD[Any] | None = None
     """The rows with a payload, where the pass was a plain job."""
+    held: Sequence[Outgoing] | None = None
+    """All rows, where the driver has made them."""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -107,6 +111,8 @@ class SparkPass:
 @dataclass
 class SparkBatchEngine:
     """Jobs of one session of Spark. `kept`: the rows that Spark keeps for later passes."""
+
+    finishes: ClassVar[bool] = True
 
     spark: SparkSession
     kept: list[Kept]
@@ -124,7 +130,7 @@ class SparkBatchEngine:
         return max(self.tasks, PARTITIONS_EACH * self.processes)
 
     def read(self, reading: NativeRead, leftovers: Collection[int]) -> SparkPass:
-        sent = ReportFilter.of(leftovers, self.tasks)
+        sent = ReportFilter.of(leftovers, self.tasks, reading.targets)
         high = {number for number, target in reading.targets.items() if target.high}
         made = tuple(native_bundles(reading, self.tasks))
         if is_remote() or high - sent.leftovers:
@@ -144,7 +150,7 @@ class SparkBatchEngine:
         leftovers: Collection[int],
         hosts: Sequence[Sequence[str]],
     ) -> SparkPass:
-        sent = ReportFilter.of(leftovers, work.count)
+        sent = ReportFilter.of(leftovers, work.count, work.targets)
         made = tuple(work.bundles())
         if is_remote():
             tasks = [partial(partition_batches, work, bundles) for bundles in made]
@@ -160,7 +166,7 @@ class SparkBatchEngine:
     def finish_partitions(
         self, work: PartitionWork, before: SparkPass, horizons: Horizons
     ) -> SparkPass:
-        sent = ReportFilter.of((), work.count)
+        sent = ReportFilter.of((), work.count, work.targets)
         wanted = {number for number, target in work.targets.items() if target.later}
         if before.plain is None:
             rows = before.frame.filter((F.col("kind") == "rows") & F.col("stream").isin(*wanted))
@@ -197,7 +203,7 @@ class SparkBatchEngine:
         size: int,
         destinations: int,
     ) -> SparkPass:
-        sent = ReportFilter.of(leftovers, self.tasks)
+        sent = ReportFilter.of(leftovers, self.tasks, merging.targets)
         having = each_once(passes)
         plain = [one.plain for one in having if one.plain is not None]
         if len(plain) == len(having) and size <= EXCHANGE_BYTES:
@@ -259,7 +265,7 @@ class SparkBatchEngine:
             table = pa.Table.from_batches(map(to_arrow, rows), OUTGOING_ARROW)
             return self.spark.createDataFrame(table, OUTGOING)
 
-        return SparkPass(TaskReports(rows), frame)
+        return SparkPass(TaskReports(rows), frame, held=rows)
 
     def join_leftovers(self, passes: Sequence[SparkPass], joining: LeftoverJoin) -> list[Part]:
         numbers = [side.leftovers for join in joining.joins for side in join.sides]
@@ -271,6 +277,36 @@ class SparkBatchEngine:
             return map(part_report, joining.parts(packed_pairs(batches)))
 
         return reported_parts(together.mapInArrow(in_worker(join), REPORT))
+
+    def finish(self, passes: Sequence[SparkPass], final: FinalTask) -> TaskReports:
+        having, wanted = each_once(passes), set(final.targets)
+        here = [
+            (row.stream, row.payload)
+            for one in having
+            for row in one.held or ()
+            if row.kind == "rows" and row.stream in wanted and row.payload is not None
+        ]
+        having = [one for one in having if one.held is None]
+        plain = [one.plain for one in having if one.plain is not None]
+        sent = ReportFilter.of((), 1)
+        if not having:
+            return TaskReports(list(final.outgoing(here)))
+        if len(plain) < len(having):
+            rows = all_rows(having)
+            chosen = rows.filter((F.col("kind") == "rows") & F.col("stream").isin(*wanted))
+            together = chosen.select("stream", "payload").coalesce(1)
+
+            def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                return map(to_arrow, final.outgoing(chain(here, packed_pairs(batches))))
+
+            return collected_reports(together.mapInArrow(in_worker(compute), OUTGOING), sent)
+        union = self.spark.sparkContext.union(plain)
+        only = union.filter(lambda row: row[2] == "rows" and row[0] in wanted).coalesce(1)
+
+        def work(rows: Iterable[tuple[int, int, Kind, bytes, Any]]) -> Iterator[Outgoing]:
+            return final.outgoing(chain(here, ((row[0], row[3]) for row in rows)))
+
+        return self._plain_pass(only, work, sent).reports
 
     def rows(self, passes: Sequence[SparkPass], number: int, target: Target) -> Frame:
         rows = all_rows(passes)
@@ -348,9 +384,10 @@ def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
     kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
     wanted = F.col("report").isNotNull() | (kind == "groups")
     most = F.lit(sent.groups_bytes)
-    if sent.leftovers:
-        wanted |= (kind == "rows") & stream.isin(*sent.leftovers)
-        most = F.when(kind == "rows", sent.rows_bytes).otherwise(most)
+    if sent.leftovers | sent.sized:
+        wanted |= (kind == "rows") & stream.isin(*sent.leftovers, *sent.sized)
+        among = F.when(stream.isin(*sent.leftovers), sent.rows_bytes).otherwise(0)
+        most = F.when(kind == "rows", among).otherwise(most)
     size = F.coalesce(F.length(payload), F.lit(0))
     payloads = F.when(size <= most, payload)
     rows = df.filter(wanted).select(stream, kind, "report", payloads, size).collect()

@@ -93,9 +93,7 @@ def pack_tuples(*batches: pa.RecordBatch, compressed: bool = False) -> bytes:
     return bytes(sink.getvalue())
 
 
-def pack_batches(
-    batches: Sequence[pa.RecordBatch], compressed: bool = False
-) -> Iterator[bytes]:
+def pack_batches(batches: Sequence[pa.RecordBatch], compressed: bool = False) -> Iterator[bytes]:
     """Pack several batches: those with the same types of columns become one stream."""
     for _, some in groupby(batches, lambda batch: batch.schema):
         yield pack_tuples(*some, compressed=compressed)

@@ -86,7 +86,22 @@ def deliveries(
         for read in job.reads
         if read.low is not None
     )
-    return Deliveries(direct, joined, targets, reads, inside)
+    above = streams_above({**direct, **joined}, job, sorted_later) if writing and joins else ()
+    return Deliveries(direct, joined, targets, reads, inside, above)
+
+
+def streams_above(
+    finished: Collection[str], job: Job, sorted_later: bool
+) -> tuple[InsideStream, ...]:
+    """The streams that neither tasks nor partitions finish."""
+    outputs = {output.stream: output for output in job.outputs}
+    parts = {n for n, one in job.deliveries.inside.items() if one.written}
+    return tuple(
+        InsideStream(
+            name, rel, outputs[name].part_fields(rel, sorted_later) if name in outputs else ()
+        )
+        for name, rel in needed(job, {*finished, *parts}).items()
+    )
 
 
 def is_whole(job: Job, direct: Direct) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from terascope.analysis.moving import ALL
 from terascope.connectors.base import arrow_type
-from terascope.execute.partition_task import no_horizon
+from terascope.execute.relation_task import no_horizon
 from terascope.execute.relations import ArrowRelations
 from terascope.execute.results.parts import Part, write_part
 from terascope.execute.results.result_files import sorted_rows
