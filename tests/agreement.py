@@ -121,20 +121,24 @@ def spark_answers(
     split_bytes: int = 1 << 30,
     settings: Mapping[str, str] | None = None,
     low: Config = WITHOUT_COMPILING,
+    folder: Path | None = None,
 ) -> Answers:
-    """What Spark says to an (optimised) plan, with that many partitions after a shuffle."""
+    """What Spark says to an (optimised) plan, with that many partitions after a shuffle. With a
+    folder, tasks write there what they can finish, and one task the relations that read little.
+    """
     from terascope.spark.mistakes import translating
     from terascope.spark.run import run_job
 
     wanted = {"spark.sql.shuffle.partitions": str(partitions), **(settings or {})}
-    job = plan_job(plan, interfaces, split_bytes, low)
-    with configured(spark, wanted), translating(), run_job(job, spark) as result:
+    destination: Destination = "frames" if folder is None else "rows"
+    job = plan_job(plan, interfaces, split_bytes, low, destination=destination)
+    sink = None if folder is None else Sink(str(folder), "held", compiled=low.compiled)
+    with configured(spark, wanted), translating(), run_job(job, spark, sink=sink) as result:
         with ThreadPoolExecutor(COLLECTORS) as pool:
             collected = list(pool.map(collect, result.dataframes.values()))
-        return {
-            name: Answer(result.fields[name], rows)
-            for name, rows in zip(result.dataframes, collected, strict=True)
-        }
+        rows = dict(zip(result.dataframes, collected, strict=True))
+        rows |= {name: table_rows(result.table(name)) for name in result.parts}
+        return {o.stream: Answer(result.fields[o.stream], rows[o.stream]) for o in job.outputs}
 
 
 def local_answers(
@@ -146,12 +150,14 @@ def local_answers(
     folder: Path | None = None,
 ) -> Answers:
     """What the local engine says to an (optimised) plan, its sources read in so many tasks. With a
-    folder, tasks write there what they can finish.
+    folder, tasks write there what they can finish; several tasks also the relations that read
+    little.
     """
     destination: Destination = "frames" if folder is None else "rows"
     job = plan_job(plan, interfaces, split_bytes, low, destination=destination)
     sink = None if folder is None else Sink(str(folder), "held", compiled=low.compiled)
-    with run_locally(job, sink, engine=LocalEngine(tasks)) as result:
+    engine = LocalEngine(tasks, finishes=tasks > 1)
+    with run_locally(job, sink, engine=engine) as result:
         return {
             name: Answer(fields, table_rows(result.table(name)))
             for name, fields in result.fields.items()

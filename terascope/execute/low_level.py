@@ -37,6 +37,7 @@ from terascope.kernels.codegen.generated_modules import report_used
 from terascope.kernels.merge.window_kernel import assemble_kernel
 from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import Deliveries, Job, SourceRead
+from terascope.physical.operators import Measure, measures_from
 from terascope.physical.ownership import KeyOwnership
 from terascope.physical.rules.finish_in_tasks import stream_numbers
 from terascope.plan.horizon import Horizons
@@ -161,6 +162,8 @@ class LowResult(Generic[HighRows]):
     """The counts of the readers, by read and interface."""
     counters: list[dict[str, Any]] = field(default_factory=list)
     """The counters of each task."""
+    measures: dict[str, Measure] = field(default_factory=dict)
+    """The figures of the relations that one task computed."""
 
 
 def run_low_level(
@@ -376,11 +379,12 @@ class LowLevelRun(Generic[OnePass, HighRows]):
     def _finish_small(self) -> None:
         """Compute the relations that read little in one task, which writes their parts."""
         planned, job = self._planned, self._job
-        in_part = {one.name for one in planned.above}  # Spark has other tuples of these
+        # Spark has other tuples of a low-level stream that the high level computes as well.
+        in_spark = job.streams.keys() - planned.inside.keys()
         targets = {
             number: target
             for number, target in planned.targets.items()
-            if target.high and number in self._sources and target.name not in in_part
+            if target.high and number in self._sources and target.name not in in_spark
         }
         by_name = {target.name: number for number, target in targets.items()}
         sizes = {name: self._handed[number] for name, number in by_name.items()}
@@ -394,7 +398,8 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         having = [one for number in numbers for one in self._sources[number]]
         reports = self._engine.finish(having, final)
         self._result.parts += map(Part.of, reports.lines("part"))
-        self._result.counters += map(json.loads, reports.lines("counters"))
+        for figures in map(json.loads, reports.lines("counters")):
+            self._result.measures |= measures_from(figures["measures"])
         written = {one.name: one.written for one in small if one.written}
         self._result.direct = {**self._result.direct, **written}
 

@@ -29,7 +29,7 @@ from terascope.kernels.merge.payload import pack_batches, unpack_tuples
 from terascope.physical.delivery import InsideStream, Sink, Target
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
-from terascope.plan.rel import Lookup, Read, Rel, walk
+from terascope.plan.rel import Read, Rel, walk
 
 SMALL_BYTES: Final = DRIVER_BYTES
 """The bytes of packed rows that one task takes for relations of all sources."""
@@ -105,8 +105,8 @@ class FinalTask:
 def small_relations(
     candidates: Sequence[InsideStream], sizes: Mapping[str, int], parameters: Mapping[str, Value]
 ) -> tuple[InsideStream, ...]:
-    """The streams that one task computes: those that read little, and that have an Arrow form. A
-    stream that is also read by one that the task does not compute is not among them. `sizes`: the
+    """The streams that one task computes: those that read little, and that have an Arrow form. If
+    a stream that Spark computes reads one of them, Spark computes that one again. `sizes`: the
     bytes of the low-level streams.
     """
     chosen: dict[str, InsideStream] = {}
@@ -118,20 +118,19 @@ def small_relations(
             found = frozenset().union(*(below.get(name, frozenset((name,))) for name in names))
             if sum(sizes[name] for name in found) <= SMALL_BYTES:
                 chosen[one.name], below[one.name] = one, found
-    for one in reversed(candidates):
-        if one.name not in chosen:
-            for read in reads(one.rel):
-                chosen.pop(read.stream, None)
-    every = frozenset().union(*(below[name] for name in chosen))
-    return tuple(chosen.values()) if sum(sizes[name] for name in every) <= SMALL_BYTES else ()
+    wanted: set[str] = set()
+    for one in reversed(chosen.values()):
+        if one.written or one.name in wanted:
+            wanted |= {one.name, *(read.stream for read in reads(one.rel))}
+    if sum(sizes[name] for name in wanted & sizes.keys()) > SMALL_BYTES:
+        return ()
+    return tuple(one for one in chosen.values() if one.name in wanted)
 
 
 def has_arrow_form(rel: Rel, parameters: Mapping[str, Value]) -> bool:
-    """Whether Arrow computes every operator. Watch lists are files of the driver's host."""
+    """Whether Arrow computes every operator."""
     return all(
-        isinstance(one, Read)
-        or (not isinstance(one, Lookup) and arrow_operator(one, parameters) is not None)
-        for one in walk(rel)
+        isinstance(one, Read) or arrow_operator(one, parameters) is not None for one in walk(rel)
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import ClassVar, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -87,12 +87,12 @@ class LocalPass:
 class LocalEngine:
     """Tasks of this process. `tasks`: how many a source is read in; answers do not depend on it."""
 
-    finishes: ClassVar[bool] = False
-    """The rows of relations are wanted in this process (`compute_streams`)."""
-
     tasks: int = 1
     processes: int = 1
     """The number of processes that compile kernels at once."""
+    finishes: bool = False
+    """Whether relations that read little are written as parts; if not, all are computed as tables
+    of this process (`compute_streams`)."""
 
     @property
     def partition_tasks(self) -> int:

@@ -137,6 +137,10 @@ class Deliveries:
     those that read little, Spark the others."""
 
     @property
+    def above_names(self) -> frozenset[str]:
+        return frozenset(one.name for one in self.above)
+
+    @property
     def joins(self) -> tuple[TaskJoin, ...]:
         return tuple(self.joined.values())
 

@@ -40,6 +40,7 @@ CHOICES: Final[Mapping[tuple[Placement, ...], str]] = {
     ("driver", "merge", "spark"): "few bytes are joined by the driver, more by one task, more by"
     " Spark",
     ("task", "close"): "a task finishes the slices it has alone, the closing task the others",
+    ("merge", "spark"): "one task, where it reads little and Arrow has its operators, else Spark",
     ("close", "spark"): "the closing task, where the stored rows fit into its memory, else Spark",
 }
 """The fact that decides between the places of an operator, by these places."""
@@ -215,10 +216,12 @@ Operator: TypeAlias = (
 def without_spark(operators: Iterable[Operator]) -> tuple[Operator, ...]:
     """The operators as the local engine runs them: this process computes relations for Spark."""
 
-    def place(one: Placement) -> Placement:
-        return "driver" if one == "spark" else one
+    def places(one: Operator) -> tuple[Placement, ...]:
+        if isinstance(one, ComputeRelation) and "spark" in one.places:
+            return ("driver",)
+        return tuple(dict.fromkeys("driver" if p == "spark" else p for p in one.places))
 
-    return tuple(replace(o, places=tuple(dict.fromkeys(map(place, o.places)))) for o in operators)
+    return tuple(replace(one, places=places(one)) for one in operators)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def test_relations_are_measured_by_either_engine(
     assert pairs.seconds > 0
     assert figures["write most"].given == rows["most"]
     (line,) = [one for one in shown.splitlines() if one.startswith("relation most")]
-    assert line.split()[2] == ("driver" if engine == "local" else "spark")
+    assert line.split()[2] == ("driver" if engine == "local" else "merge|spark")
 
 
 def test_figures_add_up_and_travel_as_json() -> None:

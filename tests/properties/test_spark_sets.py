@@ -45,3 +45,7 @@ def test_spark_agrees_with_the_reference(seed: int, tmp_path: Path, spark: Spark
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
     partitions, split_bytes = (1, 1 << 30) if seed % 2 else (3, 1)
     assert_same_answers(expected, spark_answers(plan, interfaces, spark, partitions, split_bytes))
+    written = spark_answers(
+        plan, interfaces, spark, partitions, split_bytes, folder=tmp_path / "parts"
+    )
+    assert_same_answers(expected, written)

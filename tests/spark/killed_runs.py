@@ -18,7 +18,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from terascope.config import load_config
-from terascope.execute import reports
+from terascope.execute import relation_task, reports
+from terascope.execute.low_level import EngineName
 from terascope.session import QuerySet, Session
 from terascope.spark.session import open_session
 from tests.conftest import QUICK_START
@@ -38,6 +39,8 @@ class Run:
 
     parts: bool
     killed: tuple[str, ...] = ()
+    in_one_task: bool = False
+    """Whether one task computes the relation, or Spark."""
 
 
 ONE_FILE: Final[Mapping[str, Run]] = {
@@ -46,6 +49,7 @@ ONE_FILE: Final[Mapping[str, Run]] = {
 RUNS: Final[Mapping[str, Run]] = {
     "calm": Run(parts=False),
     "killed_parts": Run(parts=True, killed=("reading", "merging", "writing", "executor")),
+    "killed_relations": Run(parts=True, killed=("finishing",), in_one_task=True),
     **(ONE_FILE if SOAK else {}),
 }
 
@@ -75,9 +79,10 @@ def main(capture: str, queries: str, folder: Path) -> None:
             for name, run in RUNS.items():
                 for victim in run.killed:
                     (armed / victim).touch()
-                session.load(queries).write(
-                    folder / name, "parquet", run.parts, engine="spark" if run.killed else "local"
-                )
+                engine: EngineName = "spark" if run.killed else "local"
+                most = relation_task.SMALL_BYTES if run.in_one_task else -1
+                with patch.object(relation_task, "SMALL_BYTES", most):
+                    session.load(queries).write(folder / name, "parquet", run.parts, engine=engine)
                 for victim in run.killed:
                     (armed / f"{victim}.killed").rename(folder / f"{name}.{victim}")
             (armed / "executor").touch()

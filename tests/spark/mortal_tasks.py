@@ -1,10 +1,10 @@
 """Tasks in which a worker kills itself where a test said it shall.
 
-In: `TERASCOPE_TEST_ARMED`, a folder. A file `reading`, `merging` or `writing` in it asks for one
-death: of the first worker that has just completed a part of a result in such a task; `executor` for
-that of the JVM, and all it holds, in which rows of Spark are written. Whoever can remove the file
-has to go, and nobody else. Out: a file `NAME.killed`, the name of the part that is there now and
-that no result may have.
+In: `TERASCOPE_TEST_ARMED`, a folder. A file `reading`, `merging`, `finishing` or `writing` in it
+asks for one death: of the first worker that has just completed a part of a result in such a task;
+`executor` for that of the JVM, and all it holds, in which rows of Spark are written. Whoever can
+remove the file has to go, and nobody else. Out: a file `NAME.killed`, the name of the part that is
+there now and that no result may have.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from terascope.execute import reading_task as low_task
 from terascope.execute.merge import Merging
+from terascope.execute.relation_task import FinalTask
 from terascope.execute.reports import Outgoing
 from terascope.spark.write import Writing
 from tests.spark.killed_runs import ARMED
@@ -28,6 +29,7 @@ from tests.spark.killed_runs import ARMED
 
 def make_mortal(executor: int) -> None:
     low_task.low_rows = telling_rows("reading", low_task.low_rows)
+    FinalTask.outgoing = telling_rows("finishing", FinalTask.outgoing)  # type: ignore[method-assign]
     Merging.merged = telling_rows("merging", Merging.merged)  # type: ignore[method-assign]
     Writing.__call__ = silent_writing(Writing.__call__, executor)  # type: ignore[method-assign,assignment]
 

@@ -56,7 +56,7 @@ class JobResult:
     def take_low_level(self, low: LowResult[Any], job: Job) -> None:
         """Take over the parts, the counts and the counters of the low level."""
         self.counters = low.counters
-        self.measures = measures_of(job, low.counters)
+        self.measures = {**measures_of(job, low.counters), **low.measures}
         for name, reports in low.reports.items():
             self.take_reports(name, reports)
         for query, fields in low.direct.items():

@@ -42,7 +42,7 @@ from terascope.physical.row_pipeline import (
 )
 from terascope.plan.expr import Call, Col, Expr, Lit, columns_of, substitute
 from terascope.plan.plan import reads
-from terascope.plan.rel import Aggregate, Join, Read, Rel, Running, walk, with_inputs
+from terascope.plan.rel import Aggregate, Join, Lookup, Read, Rel, Running, Scan, walk, with_inputs
 
 
 def finish_in_tasks(draft: JobDraft) -> JobDraft:
@@ -86,22 +86,30 @@ def deliveries(
         for read in job.reads
         if read.low is not None
     )
-    above = streams_above({**direct, **joined}, job, sorted_later) if writing and joins else ()
-    return Deliveries(direct, joined, targets, reads, inside, above)
+    planned = Deliveries(direct, joined, targets, reads, inside)
+    above = streams_above(job, planned.fields, sorted_later) if writing and joins else ()
+    return replace(planned, above=above)
 
 
 def streams_above(
-    finished: Collection[str], job: Job, sorted_later: bool
+    job: Job, finished: Collection[str], sorted_later: bool
 ) -> tuple[InsideStream, ...]:
-    """The streams that neither tasks nor partitions finish."""
-    outputs = {output.stream: output for output in job.outputs}
-    parts = {n for n, one in job.deliveries.inside.items() if one.written}
+    """The streams that neither the tasks of sources nor those of partitions compute, and that a
+    task could compute from packed rows.
+    """
+    outputs = {o.stream: o for o in job.outputs if o.stream not in finished}
     return tuple(
         InsideStream(
             name, rel, outputs[name].part_fields(rel, sorted_later) if name in outputs else ()
         )
-        for name, rel in needed(job, {*finished, *parts}).items()
+        for name, rel in needed(job, finished).items()
+        if not any(map(is_of_spark, walk(rel))) and not ends_with_time(rel)
     )
+
+
+def is_of_spark(rel: Rel) -> bool:
+    """Whether an operator reads more than packed rows: tuples in Spark, or a file."""
+    return isinstance(rel, Scan | Lookup)
 
 
 def is_whole(job: Job, direct: Direct) -> bool:

@@ -52,6 +52,7 @@ COMBINING: tuple[Placement, ...] = ("host",)
 FINISHING: tuple[Placement, ...] = ("task", "merge")
 MERGING: tuple[Placement, ...] = ("driver", "merge")
 LEFTOVERS: tuple[Placement, ...] = ("driver", "merge", "spark")
+MERGE_OR_SPARK: tuple[Placement, ...] = ("merge", "spark")
 IN_SPARK: tuple[Placement, ...] = ("spark",)
 
 
@@ -243,13 +244,17 @@ class Listing:
             self.compute(stream, rel, tuple(below), stream in self.job.kept)
 
     def compute(self, stream: str, rel: Rel, below: tuple[str, ...], kept: bool) -> None:
-        made = ComputeRelation(f"relation {stream}", below, IN_SPARK, rel, kept)
+        made = ComputeRelation(f"relation {stream}", below, self.relation_places(stream), rel, kept)
         self.ends[stream] = (self.add(made),)
+
+    def relation_places(self, stream: str) -> tuple[Placement, ...]:
+        """The places of a relation that no partition computes."""
+        return MERGE_OR_SPARK if stream in self.job.deliveries.above_names else IN_SPARK
 
     def written(self) -> None:
         direct, joined = self.job.deliveries.direct, self.job.deliveries.joined
         for output in self.job.outputs:
-            query, places = output.stream, IN_SPARK
+            query, places = output.stream, self.relation_places(output.stream)
             if query in direct:
                 places = self.finishing[direct[query].program.stream]
             elif query in joined and all(
