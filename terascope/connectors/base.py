@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from terascope.diagnostic import SourceError
 from terascope.types import Type
@@ -137,6 +138,35 @@ class Range:
 
 
 @dataclass(frozen=True)
+class TimeRange:
+    """The tuples that a task takes of a split that several tasks read: by the values of a column,
+    from `least` to below `less`. None: all on that side.
+    """
+
+    column: str
+    least: int | None
+    less: int | None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first of the ranges of a split. The task that has it also takes the
+        tuples without a value, and reports the split.
+        """
+        return self.least is None
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = batch.column(self.column)
+        taken = pa.scalar(True)
+        if self.least is not None:
+            taken = pc.greater_equal(values, pa.scalar(self.least, values.type))
+        if self.less is not None:
+            taken = pc.and_(taken, pc.less(values, pa.scalar(self.less, values.type)))
+        if self.is_first:
+            taken = pc.fill_null(taken, True)
+        return batch.filter(taken)
+
+
+@dataclass(frozen=True)
 class Split:
     """A unit of reading: one range of one file. Picklable; becomes one partition of the Spark data
     source.
@@ -151,6 +181,8 @@ class Split:
     end: int
     options: Options = ()
     bounds: Bounds = ()
+    within: TimeRange | None = None
+    """The tuples that are taken; None: all."""
 
     @property
     def source(self) -> str:

@@ -31,6 +31,7 @@ from terascope.physical.delivery import Sink, Target, TaskJoin
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.splits import Epochs, bundles, by_time, owned, ranges_of_tasks
+from terascope.physical.time_cuts import cut_at_edges
 
 PARTIAL_ROWS = 1 << 17
 """The number of pending partials of a stream from which on they are sent."""
@@ -88,6 +89,7 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
         parts = ranges_of_tasks(ranges, tasks)
     else:
         parts = bundles(read.splits, tasks, read.edge, float("inf"))
+    parts = cut_at_edges(parts, read.edge, len(read.aggregations))
     names = {i.name for i in read.interfaces}
     mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
     # Windows are put together where all slices of a group are.

@@ -184,11 +184,14 @@ class LowTask:
                 note_clocks(columns, clocks, report)
                 if see is not None:
                     see(columns, split)
+                if split.within is not None:
+                    columns = split.within.of(columns)
                 if columns.num_rows:
                     yield from self._see(columns)
                 if self._is_full():
                     yield from self._take_all(place)
-            add_report(self.reports, split.interface, report)
+            if split.within is None or split.within.is_first:
+                add_report(self.reports, split.interface, report)
             if place + 1 == len(splits) or self._is_batch(place):
                 yield from self._take_all(place + 1)
         for place in self._top_down():
