@@ -32,6 +32,10 @@ install: $(VENV)/.package $(JAVA) $(VENV)/.classes
 demo: install
 	@$(BIN)/terascope demo
 
+# Hundreds of processes start in a run: where the environment forbids to keep what Python compiles,
+# each of them would compile all modules again, and pytest its assertions.
+test soak durations: export PYTHONDONTWRITEBYTECODE =
+
 # Lint runs beside the tests, and its output comes in one piece when it is done; both must pass. Of
 # three processes on two cores one is often waiting for a process that it has killed.
 test: install $(VENV)/.tshark
@@ -46,10 +50,10 @@ soak: install
 	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=400 TERASCOPE_SPARK_SEEDS=6 TERASCOPE_STREAM_SEEDS=200 \
 		TERASCOPE_LOCAL_SEEDS=100 TERASCOPE_STREAM_SPARK_SEEDS=3 \
 		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden tests/spark tests/session \
-		tests/cli tests/connectors tests/demo tests/examples
+		tests/cli tests/connectors tests/demo tests/examples tests/cluster
 	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=60 \
 		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream \
-		tests/sharing tests/functions tests/reference tests/syntax
+		tests/sharing tests/functions tests/reference tests/syntax tests/partitioning
 	$(BIN)/pytest -n $(WORKERS) -m bench
 
 # Needed when tests have become much longer or shorter: `make test` begins with the longest.
