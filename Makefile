@@ -27,7 +27,7 @@ help:
 	@echo "make lock     choose the newest allowed versions anew and write requirements.lock"
 	@echo "make clean    remove the environment and every cache"
 
-install: $(VENV)/.package $(JAVA) $(VENV)/.classes
+install: $(VENV)/.package $(JAVA) $(VENV)/.classes $(VENV)/.kernels
 
 demo: install
 	@$(BIN)/terascope demo
@@ -104,6 +104,12 @@ $(JAVA): $(VENV)/.packages
 $(VENV)/.classes: $(VENV)/.package $(JAVA)
 	@echo "writing down the classes that Spark starts with (once, under a minute)"
 	@$(BIN)/python -m terascope.training || true
+	@touch $@
+
+# The first run of a set would compile them, and the first tests of all processes the same ones.
+$(VENV)/.kernels: $(VENV)/.package
+	@echo "compiling the kernels (once, under a minute)"
+	@$(BIN)/python scripts/compile_kernels.py || true
 	@touch $@
 
 $(VENV)/.tshark: $(VENV)/.created
