@@ -27,10 +27,14 @@ help:
 	@echo "make lock     choose the newest allowed versions anew and write requirements.lock"
 	@echo "make clean    remove the environment and every cache"
 
-install: $(VENV)/.package $(JAVA) $(VENV)/.classes
+install: $(VENV)/.package $(JAVA) $(VENV)/.classes $(VENV)/.kernels
 
 demo: install
 	@$(BIN)/terascope demo
+
+# Hundreds of processes start in a run: where the environment forbids to keep what Python compiles,
+# each of them would compile all modules again, and pytest its assertions.
+test soak durations: export PYTHONDONTWRITEBYTECODE =
 
 # Lint runs beside the tests, and its output comes in one piece when it is done; both must pass. Of
 # three processes on two cores one is often waiting for a process that it has killed.
@@ -46,10 +50,10 @@ soak: install
 	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=400 TERASCOPE_SPARK_SEEDS=6 TERASCOPE_STREAM_SEEDS=200 \
 		TERASCOPE_LOCAL_SEEDS=100 TERASCOPE_STREAM_SPARK_SEEDS=3 \
 		$(BIN)/pytest -n $(WORKERS) tests/properties tests/golden tests/spark tests/session \
-		tests/cli tests/connectors tests/demo tests/examples
+		tests/cli tests/connectors tests/demo tests/examples tests/cluster
 	TERASCOPE_SOAK=1 TERASCOPE_SEEDS=60 \
 		$(BIN)/pytest -n $(WORKERS) tests/kernels tests/execute tests/physical tests/stream \
-		tests/sharing tests/functions tests/reference tests/syntax
+		tests/sharing tests/functions tests/reference tests/syntax tests/partitioning
 	$(BIN)/pytest -n $(WORKERS) -m bench
 
 # Needed when tests have become much longer or shorter: `make test` begins with the longest.
@@ -100,6 +104,12 @@ $(JAVA): $(VENV)/.packages
 $(VENV)/.classes: $(VENV)/.package $(JAVA)
 	@echo "writing down the classes that Spark starts with (once, under a minute)"
 	@$(BIN)/python -m terascope.training || true
+	@touch $@
+
+# The first run of a set would compile them, and the first tests of all processes the same ones.
+$(VENV)/.kernels: $(VENV)/.package
+	@echo "compiling the kernels (once, under a minute)"
+	@$(BIN)/python scripts/compile_kernels.py || true
 	@touch $@
 
 $(VENV)/.tshark: $(VENV)/.created

@@ -42,6 +42,8 @@ LEAST_PATIENCE: Final = 10.0
 PATIENT_TRIGGERS: Final = 5
 
 PATIENCE: Final = 5.0
+LOOKS_SECONDS: Final = 0.1
+"""How often the server looks whether it shall close: a run that ends waits for it."""
 
 
 class StatusServer(AbstractContextManager["StatusServer"]):
@@ -80,7 +82,10 @@ class StatusServer(AbstractContextManager["StatusServer"]):
         own = {f"{name}:{self.port}" for name in OWN_NAMES}
         self.hosts = frozenset(own | {host.lower() for host in hosts})
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="terascope-status", daemon=True
+            target=self._server.serve_forever,
+            args=(LOOKS_SECONDS,),
+            name="terascope-status",
+            daemon=True,
         )
         self._thread.start()
 

@@ -152,9 +152,16 @@ QUERY sizes: SELECT tb, bucket, COUNT(*) AS groups FROM pairs GROUP BY tb, total
 """
 
 
-@pytest.mark.parametrize("memory", [1 << 30, 1 << 12])
-@pytest.mark.parametrize("tasks", [1, 3])
-def test_ranks_and_queries_over_queries(memory: int, tasks: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tasks", "memory"),
+    [
+        (1, 1 << 30),
+        (3, 1 << 12),
+        pytest.param(1, 1 << 12, marks=pytest.mark.soak),
+        pytest.param(3, 1 << 30, marks=pytest.mark.soak),
+    ],
+)
+def test_ranks_and_queries_over_queries(tasks: int, memory: int, tmp_path: Path) -> None:
     lines = ["time,host,port,size,rate"]
     for i in range(900):
         rate = "" if i % 11 == 0 else f"{(i * 7) % 13 / 4}"

@@ -21,7 +21,7 @@ from tests.oracle.compare import assert_same_rows
 from tests.partitioning.partitioned_rows import Tables, divided, over_whole, union_over_partitions
 from tests.properties.random_sets import INTERFACES, PROTOCOL, RandomSet, random_rows
 
-SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "25")))
+SEEDS = range(int(os.environ.get("TERASCOPE_SEEDS", "12")))
 COLUMNS = [
     Column("ts", Type.UINT, "s"), Column("a", Type.INT), Column("b", Type.INT),
     Column("ip", Type.IP), Column("s", Type.STRING), Column("f", Type.FLOAT),
