@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from terascope.connectors.base import Edge, Split
 from terascope.connectors.registry import Interface
 from terascope.diagnostic import Source
+from terascope.physical.planner import plan_job
 from terascope.physical.splits import bundles
 from terascope.physical.time_cuts import cut_at_edges
 from terascope.pipeline import Bindings, compile_set
