@@ -138,35 +138,6 @@ class Range:
 
 
 @dataclass(frozen=True)
-class TimeRange:
-    """The tuples that a task takes of a split that several tasks read: by the values of a column,
-    from `least` to below `less`. None: all on that side.
-    """
-
-    column: str
-    least: int | None
-    less: int | None
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is the first of the ranges of a split. The task that has it also takes the
-        tuples without a value, and reports the split.
-        """
-        return self.least is None
-
-    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        values = batch.column(self.column)
-        taken = pa.scalar(True)
-        if self.least is not None:
-            taken = pc.greater_equal(values, pa.scalar(self.least, values.type))
-        if self.less is not None:
-            taken = pc.and_(taken, pc.less(values, pa.scalar(self.less, values.type)))
-        if self.is_first:
-            taken = pc.fill_null(taken, True)
-        return batch.filter(taken)
-
-
-@dataclass(frozen=True)
 class Split:
     """A unit of reading: one range of one file. Picklable; becomes one partition of the Spark data
     source.
@@ -181,8 +152,6 @@ class Split:
     end: int
     options: Options = ()
     bounds: Bounds = ()
-    within: TimeRange | None = None
-    """The tuples that are taken; None: all."""
 
     @property
     def source(self) -> str:
@@ -192,6 +161,36 @@ class Split:
     def bound(self, column: str) -> tuple[int, int] | None:
         """The smallest and largest value of a column; None when they are not known."""
         return next(((low, high) for name, low, high in self.bounds if name == column), None)
+
+
+@dataclass(frozen=True)
+class SplitRange(Split):
+    """The tuples that a task takes of a split that several tasks read: by the values of a column,
+    from `least` to below `less`. None: all on that side.
+    """
+
+    column: str = ""
+    least: int | None = None
+    less: int | None = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first range of the split. The task that has it also takes the tuples
+        without a value, and reports the split.
+        """
+        return self.least is None
+
+    def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The tuples of a batch of the split that are in the range."""
+        values = batch.column(self.column)
+        inside = pa.scalar(True)
+        if self.least is not None:
+            inside = pc.greater_equal(values, pa.scalar(self.least, values.type))
+        if self.less is not None:
+            inside = pc.and_(inside, pc.less(values, pa.scalar(self.less, values.type)))
+        if self.is_first:
+            inside = pc.fill_null(inside, True)
+        return batch.filter(inside)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import ReadReport, Split
+from terascope.connectors.base import ReadReport, Split, SplitRange
 from terascope.connectors.registry import read_split
 from terascope.execute.grouping.aggregator import Aggregator
 from terascope.execute.grouping.pending_tuples import PendingTuples, TupleVectors
@@ -184,13 +184,13 @@ class LowTask:
                 note_clocks(columns, clocks, report)
                 if see is not None:
                     see(columns, split)
-                if split.within is not None:
-                    columns = split.within.of(columns)
+                if isinstance(split, SplitRange):
+                    columns = split.taken(columns)
                 if columns.num_rows:
                     yield from self._see(columns)
                 if self._is_full():
                     yield from self._take_all(place)
-            if split.within is None or split.within.is_first:
+            if not isinstance(split, SplitRange) or split.is_first:
                 add_report(self.reports, split.interface, report)
             if place + 1 == len(splits) or self._is_batch(place):
                 yield from self._take_all(place + 1)

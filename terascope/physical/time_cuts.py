@@ -16,13 +16,12 @@ all tuples before its end, the last all tuples behind its begin, whatever their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from terascope.connectors.base import Edge, Split, TimeRange
+from terascope.connectors.base import Edge, Split, SplitRange
 from terascope.physical.splits import split_bytes
 
 DECODING: Final = 3.0
@@ -145,4 +144,5 @@ def within(split: Split, column: str, begin: int | None, end: int | None) -> Spl
         return split
     own = low if least is None else least, high if less is None else less - 1
     bounds = tuple((name, *own) if name == column else (name, a, b) for name, a, b in split.bounds)
-    return replace(split, bounds=bounds, within=TimeRange(column, least, less))
+    whole = {**vars(split), "bounds": bounds}
+    return SplitRange(**whole, column=column, least=least, less=less)
