@@ -288,14 +288,14 @@ class Adviser:
     def with_enough_values(
         self, candidates: Sequence[Candidate], spreads: Spreads
     ) -> list[Candidate]:
-        """The best candidates; those with fewer values than partitions are the last of them."""
-        enough: list[Candidate] = []
-        few: list[Candidate] = []
-        for one in candidates[:LOOKED_AT]:
-            (enough if spreads.has_enough(one.placement) else few).append(one)
-            if len(enough) == SHOWN:
-                break
-        return [*enough, *few]
+        """The best candidates. Of those that are equally good the one with the most even partitions
+        comes first; those with fewer values than partitions come last.
+        """
+        looked_at = candidates[:LOOKED_AT]
+        enough = [one for one in looked_at if spreads.has_enough(one.placement)]
+        few = [one for one in looked_at if not spreads.has_enough(one.placement)]
+        enough.sort(key=lambda one: (*one.quality, spreads.skew(one.placement), one.texts))
+        return [*enough[:SHOWN], *few]
 
     def judged(self, candidate: Candidate, search: Search, spreads: Spreads) -> JudgedCandidate:
         model, into = search.model, self.wishes.into

@@ -53,13 +53,16 @@ class Candidate:
         return tuple((source, one.texts) for source, one in sorted(self.placement.items()))
 
     @property
-    def rank(self) -> tuple[object, ...]:
-        """Cheaper first; then the finer set, which balances better; then by text, so that the
-        answer is always the same.
-        """
+    def quality(self) -> tuple[float, ...]:
+        """Cheaper first; then the finer set, which balances better."""
         fineness = sum(len(one.columns) for one in self.placement.values())
         expressions = sum(len(one.expressions) for one in self.placement.values())
-        return (*rounded(self.cost), -fineness, -expressions, self.texts)
+        return (*rounded(self.cost), -fineness, -expressions)
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """By quality; then by text, so that the answer is always the same."""
+        return (*self.quality, self.texts)
 
 
 def rounded(cost: PlanCost) -> tuple[float, float]:

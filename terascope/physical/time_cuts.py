@@ -80,7 +80,7 @@ def cut_by(
     total = sum(weights)
     if not divided or not total:
         return None
-    spread = Spread(every, weights, column)
+    spread = TimeSpread(every, weights, column)
     cuts = spread.even_cuts(step, len(tasks))
     made: list[tuple[Split, ...]] = []
     costs: list[float] = []
@@ -99,7 +99,7 @@ def cut_by(
     return made if DECODING * again <= aggregations * saved else None
 
 
-class Spread:
+class TimeSpread:
     """The bytes of splits over time, as if the tuples of each were spread evenly over its range."""
 
     def __init__(self, splits: Sequence[Split], weights: Sequence[float], column: str) -> None:

@@ -258,3 +258,26 @@ def test_fields_and_masks_for_hardware(text: str, fields: list[str] | None) -> N
     assert (None if found is None else [str(one) for one in found]) == fields
     lines = hardware_lines(parse_set(text, COLUMNS), 4)
     assert lines[0].startswith("no hardware" if fields is None else "hash over: ")
+
+
+def test_of_equally_good_sets_the_even_one_comes_first(tmp_path: Path) -> None:
+    """Both keys cost the same and make a set of one column; most tuples have one value of `a`."""
+    path = tmp_path / "f.parquet"
+    numbers = range(6000)
+    rows = {
+        "time": [n // 50 for n in numbers],
+        "a": [n * 7919 % 101 if n % 2 else 7 for n in numbers],
+        "b": [n * 7919 % 101 for n in numbers],
+        "one": [1 for _ in numbers],
+    }
+    pq.write_table(pa.table(rows), path)
+    text = PROTOCOL + "".join(
+        f"QUERY {key}{n}: SELECT tb, {key}, COUNT(*) AS n FROM f.F GROUP BY time/6000 AS tb, {key};"
+        for n in range(2)
+        for key in "ab"
+    )
+    made = advised(text, path)
+    best, second = made.candidates[:2]
+    assert [best.sets, second.sets] == [{"f": ["b"]}, {"f": ["a"]}]
+    assert best.candidate.quality == second.candidate.quality
+    assert best.spread["f"].skew < second.spread["f"].skew
