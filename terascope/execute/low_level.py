@@ -271,6 +271,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             self._budget,
             self._job.parameters,
             checks,
+            {number: owned.values[name] for number, name in names.items() if name in owned.values},
             compiled_in(planned),
         )
         leftovers = [n for reading in readings for n in leftover_streams(reading.joins)]

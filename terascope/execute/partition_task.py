@@ -12,27 +12,23 @@ assembled, and joins and further aggregations are computed, without an exchange 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-import pyarrow as pa
+from dataclasses import dataclass, field
 
 from terascope.connectors.base import Split, partition_of
+from terascope.execute.held_rows import HeldRows
 from terascope.execute.merge import Merging
 from terascope.execute.partition_check import PartitionCheck
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows
 from terascope.execute.relation_task import RelationTask, no_horizon
 from terascope.execute.reports import Outgoing
-from terascope.execute.rows.steps import batch_of
-from terascope.execute.spill import temporary_file
 from terascope.functions.base import Value
-from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.delivery import InsideStream, Target
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.splits import EVERYTHING, Epochs, owned
+from terascope.plan.expr import Expr
 from terascope.plan.horizon import Horizons
-
-HELD_BYTES = 64 << 20
-"""The bytes of rows that wait in memory for the end of a task; more are on disk."""
+from terascope.plan.plan import reads
+from terascope.plan.rel import Filter, Merge, Project, Read, walk
 
 
 @dataclass(frozen=True)
@@ -51,6 +47,8 @@ class PartitionWork:
     parameters: Mapping[str, Value]
     checks: tuple[PartitionCheck | None, ...]
     """For each read: whether its tuples are in the partitions they belong to."""
+    values: Mapping[int, tuple[Expr, ...]] = field(default_factory=dict)
+    """The values of the partitioning set over the columns of a low-level stream, by its number."""
     compiled: bool = True
 
     @property
@@ -68,6 +66,12 @@ class PartitionWork:
         remote = frozenset(number for number, target in self.targets.items() if target.remote)
         sink = self.readings[0].sink
         return RelationTask(tuple(streams), self.parameters, sink, remote, self.compiled)
+
+    def held_rows(self) -> HeldRows:
+        together = put_together(self.inside)
+        whole = any(target.name in together and number not in self.values
+                    for number, target in self.targets.items())  # fmt: skip
+        return HeldRows(self.targets, self.kept, None if whole else self.values, self.memory_bytes)
 
     def _bundles_of(self, reading: NativeRead) -> list[Bundle]:
         read = reading.read
@@ -93,29 +97,38 @@ class PartitionWork:
         return [Bundle(tuple(some), mine[i], i) for i, some in enumerate(parts)]
 
 
+def put_together(inside: Sequence[InsideStream]) -> set[str]:
+    """The low-level streams of which some operator above needs several tuples at once."""
+    below: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for one in inside:
+        names = {name for read in reads(one.rel) for name in below.get(read.stream, {read.stream})}
+        below[one.name] = names
+        if not all(isinstance(rel, Read | Filter | Project | Merge) for rel in walk(one.rel)):
+            found |= names
+    return found
+
+
 def partition_rows(work: PartitionWork, bundles: Sequence[Bundle]) -> Iterator[Outgoing]:
     """Run the work of one task."""
     number = bundles[0].number
-    held = HeldRows(work)
+    held = work.held_rows()
     for reading, bundle, check in zip(work.readings, bundles, work.checks, strict=True):
         see = None if check is None else check.of_task(number)
         yield from held.keep(low_rows(reading, bundle, see))
         if see is not None:
             yield from see.reports()
-    groups = list(held.groups())
-    if groups:
+    if held.has_groups:
         joins = tuple(join for reading in work.readings for join in reading.joins)
         merging = Merging(work.targets, work.readings[0].sink, work.memory_bytes, joins)
-        yield from held.keep(merging.merged(held.unpacked(groups)))
+        yield from held.keep(merging.merged(held.groups()))
     now = [one for one in work.inside if not one.later]
     if now:
         numbers = {target.name: at for at, target in work.targets.items() if target.inside}
         horizons = Horizons(no_horizon, {}, work.parameters)
-
-        def rows_of(stream: str) -> pa.RecordBatch:
-            return held.batch(numbers[stream])
-
-        yield from work.finishing(now).outgoing(rows_of, horizons, number)
+        finishing = work.finishing(now)
+        for portion in held.portions(numbers):
+            yield from finishing.outgoing(portion.rows_of, horizons, number)
 
 
 def later_rows(
@@ -127,64 +140,11 @@ def later_rows(
     """The streams of a partition that have rows up to the last tuple of the sources, which is known
     now. `packed`: rows of the partition that its first task has given.
     """
-    held = HeldRows(work)
+    held = work.held_rows()
     for stream, payload in packed:
         held.hold(Outgoing(stream, number, "rows", payload))
     numbers = {target.name: at for at, target in work.targets.items() if target.later}
     later = [one for one in work.inside if one.later]
     finishing = work.finishing(later)
-    yield from finishing.outgoing(lambda stream: held.batch(numbers[stream]), horizons, number)
-
-
-class HeldRows:
-    """The rows of a task that it needs itself: partial groups of kept streams, which no other
-    partition has, and tuples of low-level streams for the streams above them.
-    """
-
-    def __init__(self, work: PartitionWork) -> None:
-        self._work = work
-        self._rows: list[tuple[int, bool, bytes | None, int, int]] = []
-        """Stream, whether they are groups, the payload or None, and its place on disk."""
-        self._file = temporary_file()
-        self._bytes = 0
-
-    def keep(self, rows: Iterable[Outgoing]) -> Iterator[Outgoing]:
-        """Hold the rows that stay inside, and yield all others."""
-        for row in rows:
-            target = self._work.targets.get(row.stream)
-            if row.kind == "groups" and row.stream in self._work.kept:
-                self.hold(row)
-                continue
-            if row.kind == "rows" and target is not None and target.inside:
-                self.hold(row)
-                if not (target.high or target.later):
-                    continue
-            yield row
-
-    def hold(self, row: Outgoing) -> None:
-        """Hold a packed row, on disk where there are many."""
-        payload = row.payload
-        assert payload is not None
-        at = self._file.size
-        self._bytes += len(payload)
-        on_disk = self._bytes > HELD_BYTES
-        if on_disk:
-            self._file.append(payload)
-        self._rows.append(
-            (row.stream, row.kind == "groups", None if on_disk else payload, at, len(payload))
-        )
-
-    def groups(self) -> Iterator[int]:
-        """The places of packed groups."""
-        return (at for at, row in enumerate(self._rows) if row[1])
-
-    def unpacked(self, places: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        for place in places:
-            stream, _, payload, at, size = self._rows[place]
-            yield stream, self._file.read(at, size).tobytes() if payload is None else payload
-
-    def batch(self, stream: int) -> pa.RecordBatch:
-        """All tuples of a low-level stream."""
-        places = [at for at, row in enumerate(self._rows) if row[0] == stream and not row[1]]
-        batches = (b for _, payload in self.unpacked(places) for b in unpack_tuples(payload))
-        return batch_of(batches, self._work.targets[stream].fields)
+    for portion in held.portions(numbers):
+        yield from finishing.outgoing(portion.rows_of, horizons, number)

@@ -144,6 +144,10 @@ class Kept:
     streams: frozenset[str]
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why each of the other streams is computed above the partitions."""
+    values: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    """The values of the partitioning set as expressions over the columns of a stream, for the
+    streams whose columns determine them. Rows that an operator has to have together have equal
+    ones."""
 
 
 def is_candidate(origins: Values) -> bool:
@@ -348,17 +352,22 @@ def compatible_sets(streams: Mapping[str, Rel]) -> tuple[OperatorSet, ...]:
     """The compatible set of every operator of some streams, each behind those it reads; a stream
     without such an operator is one selection.
     """
+    return tuple(analysed(streams).found)
+
+
+def analysed(streams: Mapping[str, Rel]) -> Analysis:
     analysis = Analysis()
     for name, rel in streams.items():
         analysis.stream(name, rel)
-    return tuple(analysis.found)
+    return analysis
 
 
 def kept_streams(streams: Mapping[str, Rel], placement: Placement) -> Kept:
     """The streams that each partition computes by itself, with all they read (P2 5.1)."""
     refusals: dict[str, str] = {}
     sources: dict[str, frozenset[str]] = {}
-    for one in compatible_sets(streams):
+    analysis = analysed(streams)
+    for one in analysis.found:
         sources[one.stream] = sources.get(one.stream, frozenset()) | one.sources
         why = one.refusal(placement)
         if why:
@@ -369,4 +378,23 @@ def kept_streams(streams: Mapping[str, Rel], placement: Placement) -> Kept:
                 refusals.setdefault(name, f"it reads {below}, which is computed above")
         if not sources[name]:
             refusals.setdefault(name, "it reads no partitioned source")
-    return Kept(frozenset(streams) - refusals.keys(), refusals)
+    kept = frozenset(streams) - refusals.keys()
+    found = {name: set_values(analysis.traced[name], placement) for name in kept}
+    values = {name: some for name, some in found.items() if some}
+    return Kept(kept, refusals, values)
+
+
+def set_values(traced: Traced, placement: Placement) -> tuple[Expr, ...]:
+    """The values of the partitioning set over the columns of a relation; nothing where these do not
+    determine all of them.
+    """
+    sources = sorted(traced.sources)
+    if not sources or not traced.sources <= placement.keys():
+        return ()
+    found: list[Expr] = []
+    for values in zip(*(placement[source].expressions for source in sources), strict=True):
+        known = derived(traced.entries, dict(zip(sources, values, strict=True)))
+        if known is None or OUTPUT not in known.values:
+            return ()
+        found.append(known.expr)
+    return tuple(found)

@@ -19,7 +19,7 @@ from terascope.diagnostic import SourceError
 from terascope.partitioning.compatible import kept_streams
 from terascope.partitioning.placing import hashed_types
 from terascope.partitioning.sets import PartitionSet, parse_set
-from terascope.plan.expr import Col, walk
+from terascope.plan.expr import Col, Expr, walk
 from terascope.plan.rel import (
     Filter,
     Lookup,
@@ -56,6 +56,9 @@ class KeyOwnership:
     combined: bool = False
     """Whether partial groups of the partitions of a host are merged before they leave it (paper 2,
     5.2.2)."""
+    values: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    """The values of the partitioning set over the columns of a stream that is kept, where its
+    columns determine them. Hashed alike in all streams that a task puts together."""
     linked: tuple[frozenset[str], ...] = ()
     """Sources of which partitions put tuples together: equal values are in partitions of the same
     number in all of them."""
@@ -176,17 +179,24 @@ def key_ownership(
         return None
     kept: set[str] = set()
     reasons: dict[str, str] = {}
+    values: dict[str, tuple[Expr, ...]] = {}
     linked: list[frozenset[str]] = []
-    for members in families.values():  # only sources that are split alike can meet in a task
+    for (_, _, types), members in families.items():  # only sources split alike can meet in a task
         found = kept_streams(trees, members)
         kept |= found.streams
         reasons |= found.reasons
+        values |= {
+            name: some
+            for name, some in found.values.items()
+            if hashed_types(PartitionSet(some)) == types
+        }
         linked += linked_sources(trees, found.streams)
     central = {name: why for name, why in reasons.items() if name not in kept}
     most = max(counts.values())
     return KeyOwnership(
         {name: sets[name] for name in counts if name in sets}, counts, frozenset(kept), central,
-        tuple(tuple(hosts.get(number, ())) for number in range(most)), linked=tuple(linked),
+        tuple(tuple(hosts.get(number, ())) for number in range(most)),
+        values=values, linked=tuple(linked),
     )  # fmt: skip
 
 
