@@ -294,7 +294,7 @@ class Adviser:
         looked_at = candidates[:LOOKED_AT]
         enough = [one for one in looked_at if spreads.has_enough(one.placement)]
         few = [one for one in looked_at if not spreads.has_enough(one.placement)]
-        enough.sort(key=lambda one: (*one.quality, spreads.skew(one.placement), one.texts))
+        enough.sort(key=lambda one: (*one.quality, *spreads.evenness(one.placement), one.texts))
         return [*enough[:SHOWN], *few]
 
     def judged(self, candidate: Candidate, search: Search, spreads: Spreads) -> JudgedCandidate:

@@ -49,9 +49,13 @@ class Spreads:
         """Whether every source has as many values as partitions, as far as that is known."""
         return all(one.values >= self.into for one in self.of(placement).values())
 
-    def skew(self, placement: Placement) -> float:
-        """The skew of the source that is split least evenly, as precisely as a sample tells."""
-        return max((round(one.skew, 1) for one in self.of(placement).values()), default=1.0)
+    def evenness(self, placement: Placement) -> tuple[float, int]:
+        """Smaller for sets that split more evenly: by the skew of the worst source, as precisely as
+        a sample tells it, then by its number of values, as more of them make more partitions even.
+        """
+        known = self.of(placement).values()
+        skew = max((round(one.skew, 1) for one in known), default=1.0)
+        return skew, -min((one.values for one in known), default=0)
 
     def _one(self, source: str, by: PartitionSet) -> ValueSpread | None:
         if not by.expressions or source not in self.sample.sources:
