@@ -100,6 +100,9 @@ class Column:
     type: Type
     clock: str | None = None
     """The unit, s, ms, us or ns, of wall-clock time: files may write it as a date then."""
+    checked_only: bool = field(default=False, kw_only=True)
+    """Whether no query reads it, only the check of partitions. A value that cannot be converted is
+    NULL then, and its row is not malformed."""
 
 
 def partition_name(interface: str, number: int) -> str:

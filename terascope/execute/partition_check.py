@@ -53,6 +53,9 @@ class SourcePartitions:
     set: PartitionSet
     bounds: tuple[int, ...] = ()
     """The ends of the ranges of hashes, where they are known."""
+    unused: tuple[str, ...] = ()
+    """The columns of the set that no query reads. A tuple for which one is NULL is not checked: its
+    value may be malformed, and no answer depends on its partition."""
 
     def range_of(self, number: int) -> tuple[int, int]:
         """The first and the last hash of a partition."""
@@ -76,7 +79,8 @@ def check_of(read: SourceRead, owned: KeyOwnership) -> PartitionCheck | None:
         source = interface_of(one.name)
         if one.partition is not None and source in owned.sets:
             by = owned.sets[source]
-            sources[source] = SourcePartitions(by, usable_bounds(one.partition, by))
+            unused = tuple(c.name for c in read.columns if c.checked_only and c.name in by.columns)
+            sources[source] = SourcePartitions(by, usable_bounds(one.partition, by), unused)
     return PartitionCheck(sources) if sources else None
 
 
@@ -96,7 +100,12 @@ class CheckedPartitions:
         """
         source, number = split.source, partition_of(split.interface)
         how = self.check.sources.get(source)
-        if how is None or number is None or not batch.num_rows:
+        if how is None or number is None:
+            return
+        for name in how.unused:
+            if batch.column(name).null_count:
+                batch = batch.filter(batch.column(name).is_valid())
+        if not batch.num_rows:
             return
         hashes = value_hashes(how.set, batch)
         if not how.bounds:

@@ -144,7 +144,10 @@ def dataframe_tuples(
             return CheckedColumn(both["value"], both["fault"])
         return as_it_is(raws[column.name], held[column.name], column)
 
-    columns = [made(column) for column in read.columns]
+    columns = [
+        made(column).without_faults if column.checked_only else made(column)
+        for column in read.columns
+    ]
     return raw.select(*in_places(c.value for c in columns), first_fault(columns).alias(META))
 
 
@@ -219,6 +222,9 @@ def check_partitions(df: DataFrame, interface: DataFrameInterface, read: SourceR
     translator = Translator(columns, {})
     expressions = read.partitioned_by.expressions
     values = [translator.column(expr).alias(f"v{i}") for i, expr in enumerate(expressions)]
+    for column in read.columns:
+        if column.checked_only:  # NULL may be a malformed value, on which no answer depends
+            df = df.filter(columns[column.name].isNotNull())
     numbered = df.select(*values, F.spark_partition_id().alias("number"))
     ends = (F.min("number").alias("first"), F.max("number").alias("last"))
     places = numbered.groupBy(*(f"v{i}" for i in range(len(values)))).agg(*ends)
@@ -238,6 +244,13 @@ class CheckedColumn:
 
     value: SparkColumn
     fault: SparkColumn | None = None
+
+    @property
+    def without_faults(self) -> CheckedColumn:
+        """NULL where a value does not fit."""
+        if self.fault is None:
+            return self
+        return CheckedColumn(F.when(self.fault == F.lit(0), self.value))
 
 
 def is_parsed(held: pa.DataType | None, column: Column) -> bool:

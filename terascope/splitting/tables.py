@@ -168,11 +168,9 @@ def piece_of(
     times: Ints | None = None
     for column in wanted:
         found = converted[column.name]
-        values = found.values
-        if found.faults is not None and found.faults.any():
-            faulty = found.faults != 0
-            bad |= faulty
-            values = pc.if_else(pa.array(faulty), None, values)
+        values = found.without_faults.values
+        if found.faults is not None:
+            bad |= found.faults != 0
         arrays.append(values)
         if column.name == CLOCK:
             times = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)

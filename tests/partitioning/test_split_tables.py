@@ -11,7 +11,7 @@ import pytest
 
 from terascope.connectors.base import Column
 from terascope.connectors.registry import Interface, parse_interface
-from terascope.diagnostic import Source
+from terascope.diagnostic import Source, SourceError
 from terascope.pipeline import Bindings, compile_set
 from terascope.splitting import tables
 from terascope.types import Type
@@ -24,21 +24,31 @@ from tests.partitioning.split_reading import (
     rows_of,
     split_into,
 )
+from tests.properties.partitioned_tables import as_partitions
 
-QUERIES = """
-PROTOCOL LOG (time UINT increasing clock(s), user STRING, ip IP, size INT);
+WITHOUT_IP = """
+PROTOCOL LOG (time UINT increasing clock(s), user STRING, size INT);
 QUERY by_user: SELECT tb, user, COUNT(*) AS n, SUM(size) AS total FROM LOG
 GROUP BY time/10 AS tb, user;
 QUERY sizes: SELECT tb, COUNT(size) AS n, MAX(size) AS most FROM LOG GROUP BY time/10 AS tb;
+QUERY plain: SELECT tb, COUNT(*) AS n FROM LOG GROUP BY time/10 AS tb;
+"""
+NET = """
 QUERY net: SELECT tb, ip & 0xFFFFFF00 AS subnet, COUNT(*) AS n FROM LOG
 GROUP BY time/10 AS tb, ip & 0xFFFFFF00;
+"""
+QUERIES = WITHOUT_IP.replace("size INT", "ip IP, size INT") + NET
+COUNTED = """
+PROTOCOL LOG (time UINT increasing clock(s));
 QUERY plain: SELECT tb, COUNT(*) AS n FROM LOG GROUP BY time/10 AS tb;
 """
 
 
-def answers(interfaces: list[Interface]) -> dict[str, list[tuple[object, ...]]]:
+def answers(
+    interfaces: list[Interface], text: str = QUERIES
+) -> dict[str, list[tuple[object, ...]]]:
     bound = {one.name: one for one in interfaces}
-    made = compile_set(Source(QUERIES, "log.gsql"), Bindings(bound))
+    made = compile_set(Source(text, "log.gsql"), Bindings(bound))
     found = local_answers(made.plan, bound, 2)
     return {name: sorted(map(tuple, answer.rows), key=repr) for name, answer in found.items()}
 
@@ -113,13 +123,31 @@ def test_order_is_kept_with_malformed_values(tmp_path: Path) -> None:
 def test_queries_give_the_same_answers(tmp_path: Path, by: str | None) -> None:
     (tmp_path / "log.csv").write_text(random_log(random.Random(2), 11_000, True))
     source, _ = split_into(tmp_path / "p", f"csv:{tmp_path / 'log.csv'}", by, 3)
-    wanted = answers([source])
-    found = answers(partitions_in(tmp_path / "p", "parquet", "log"))
-    if by is None:
-        assert found == wanted
-    # A row whose value of the set is malformed is dropped by the check of the partitions.
-    kept = {"user": wanted, "ip": {"net": wanted["net"]}, None: wanted}[by]
-    assert {name: found[name] for name in kept} == kept
+    assert answers(partitions_in(tmp_path / "p", "parquet", "log")) == answers([source])
+
+
+def test_a_malformed_value_of_the_set_costs_no_row_of_queries_that_do_not_declare_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "log.csv").write_text(random_log(random.Random(3), 11_000, True))
+    source, splitter = split_into(tmp_path / "p", f"csv:{tmp_path / 'log.csv'}", "ip", 3)
+    assert splitter.unread > 100
+    found = answers(partitions_in(tmp_path / "p", "parquet", "log"), WITHOUT_IP)
+    assert found == answers([source], WITHOUT_IP)
+
+
+def test_malformed_values_in_several_partitions_are_no_contradiction(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.csv" for number in range(2)]
+    for number, path in enumerate(paths):
+        rows = f"1,10.0.0.{number}\n" * FIRST_BROKEN
+        path.write_text(f"time,ip\n{rows}2,nobody\n3,\n")
+    parts = as_partitions(Interface("log", "csv", ""), paths, "ip", declared=True)
+    expected = {"plain": [(0, 2 * FIRST_BROKEN + 4)]}
+    assert answers(list(parts.values()), COUNTED) == expected
+    with paths[1].open("a") as file:
+        file.write("4,10.0.0.0\n")
+    with pytest.raises(SourceError, match=r"have the same values, ip = 10\.0\.0\.0"):
+        answers(list(parts.values()), COUNTED)
 
 
 def test_options_of_the_source(tmp_path: Path) -> None:

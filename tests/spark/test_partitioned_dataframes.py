@@ -87,3 +87,14 @@ def test_what_spark_does_not_know_is_still_right(spark: SparkSession) -> None:
         whole = {name: first[name].to_arrow().to_pylist() for name in NAMES}
     with results(spark, flows(spark).coalesce(1), "srcIP % 2") as found:
         assert {name: found[name].to_arrow().to_pylist() for name in NAMES} == whole
+
+
+def test_a_malformed_value_of_the_set_costs_no_row(spark: SparkSession) -> None:
+    """Nanoseconds cannot hold the year 9999; no query reads the column."""
+    from pyspark.sql import functions as F
+
+    df = flows(spark).withColumn(
+        "seen", F.when(F.col("port") == 0, F.to_timestamp(F.lit("9999-01-01")))
+    )
+    with results(spark, df.repartition(4, "srcIP"), "seen") as found:
+        assert sum(row["n"] for row in found["counts"].to_arrow().to_pylist()) == 3000

@@ -141,6 +141,8 @@ def assemble(
         converted = None if column.name.startswith(base.HIDDEN_PREFIX) else column_of(column)
         converted = converted or Converted(pseudo_column(split, column.name, positions))
         converted = convert.of_range(converted, column.type)
+        if column.checked_only:
+            converted = converted.without_faults
         arrays.append(converted.values)
         if converted.faults is not None:
             _count_faults(column.name, np.where(bad, 0, converted.faults), report)

@@ -62,6 +62,13 @@ class Converted:
     values: pa.Array
     faults: Bytes | None = None
 
+    @property
+    def without_faults(self) -> Converted:
+        """NULL where a value cannot be converted."""
+        if self.faults is None:
+            return self
+        return Converted(pc.if_else(pa.array(self.faults != 0), None, self.values))
+
 
 def validity(valid: Bools) -> pa.Buffer | None:
     """Arrow's bitmap of a mask, or None when nothing is missing."""

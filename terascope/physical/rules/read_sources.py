@@ -73,7 +73,7 @@ def source_read(
             add_column(columns, Column(INTERFACE, Type.STRING), name)
     for source in {interface_of(name) for name in ours} & draft.sets.keys():
         for column in columns_read(draft.sets[source]):  # to check where each tuple is
-            add_column(columns, column, name)
+            add_column(columns, replace(column, checked_only=True), name)
     clocks = {f.read_from for scan, _ in relevant for f in scan.columns if f.slope is not None}
     splits: list[Split] = []
     if draft.split_bytes is not None:
