@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from terascope.analysis.slopes import Orders, expression_slope
 from terascope.functions.base import Scalar, Trend
@@ -137,21 +138,32 @@ def tells_column(expr: Expr) -> bool:
 
 def band_bound(join: Join, left: Orders, right: Orders) -> JoinBound | None:
     """Two-sided comparison of one increasing column of each side, from the residual condition."""
-    if join.residual is None:
-        return None
     columns = {f.name: Col(f.name, f.type) for f in (*join.left.fields, *join.right.fields)}
-    limits: dict[tuple[str, str], tuple[list[int | float], list[int | float]]] = {}
-    for form in (form for part in conjuncts(join.residual) for form in upper_forms(part)):
-        pair = temporal_pair(form, columns, join, left, right)
+    for (x, y), (lows, highs) in compared_columns(join).items():
+        trends = expression_slope(columns[x], left).trend, expression_slope(columns[y], right).trend
+        if lows and highs and trends == (Trend.INCREASING, Trend.INCREASING):
+            return JoinBound(columns[x], columns[y], (tidy(max(lows)), tidy(min(highs))))
+    return None
+
+
+Limits: TypeAlias = tuple[list[int | float], list[int | float]]
+"""Numbers that a difference is not below, and numbers that it is not above."""
+
+
+def compared_columns(join: Join) -> dict[tuple[str, str], Limits]:
+    """By a column x of the left side and y of the right one: the limits that the residual condition
+    sets to y - x.
+    """
+    limits: dict[tuple[str, str], Limits] = {}
+    parts = () if join.residual is None else conjuncts(join.residual)
+    for form in (form for part in parts for form in upper_forms(part)):
+        pair = compared_pair(form, join)
         if pair is not None:
             x, y, scale = pair
             lows, highs = limits.setdefault((x, y), ([], []))
             # scale * (y - x) <= -constant
             (highs if scale > 0 else lows).append(exact_ratio(-form.constant, scale))
-    for (x, y), (lows, highs) in limits.items():
-        if lows and highs:
-            return JoinBound(columns[x], columns[y], (tidy(max(lows)), tidy(min(highs))))
-    return None
+    return limits
 
 
 def exact_ratio(number: int | float, by: int | float) -> int | float:
@@ -186,19 +198,14 @@ def bounds(a: Expr, b: Expr) -> list[Linear | None]:
             return [total((1, linear(a)), (-1, linear(b)))]
 
 
-def temporal_pair(
-    form: Linear, columns: Mapping[str, Col], join: Join, left: Orders, right: Orders
-) -> tuple[str, str, int | float] | None:
-    """(left column, right column, factor of the right one) of a form comparing two clocks."""
+def compared_pair(form: Linear, join: Join) -> tuple[str, str, int | float] | None:
+    """(left column, right column, factor of the right one) of a form of their difference."""
     if len(form.terms) != 2 or sum(form.terms.values()) != 0:
         return None
-    names = sorted(form.terms, key=lambda n: n not in join.left.names)
-    x, y = names
+    x, y = sorted(form.terms, key=lambda n: n not in join.left.names)
     if x not in join.left.names or y not in join.right.names:
         return None
-    trends = expression_slope(columns[x], left).trend, expression_slope(columns[y], right).trend
-    ordered = trends == (Trend.INCREASING, Trend.INCREASING)
-    return (x, y, form.terms[y]) if ordered else None
+    return x, y, form.terms[y]
 
 
 def stream_side(join: Join) -> Rel | None:

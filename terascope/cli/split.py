@@ -27,7 +27,7 @@ from terascope.cli.progress import counting
 from terascope.cli.stopping import Stopping
 from terascope.connectors.base import interface_of
 from terascope.diagnostic import SourceError
-from terascope.partitioning.layout import ROUND_ROBIN
+from terascope.partitioning.layout import ROUND_ROBIN, read_layout
 from terascope.units import plural, readable_bytes, seconds
 
 if TYPE_CHECKING:
@@ -174,7 +174,14 @@ def interface_from(source: str, options: list[str] | None) -> Interface:
             raise misuse("--source-option", f"'{text}' is not KEY=VALUE")
         table[name.strip().rpartition(".")[2]] = value
     with read_flag("SOURCE", SourceError):
-        return parse_interface(source, table)
+        found = parse_interface(source, table)
+        layout = read_layout(Path(found.location))
+        if layout is not None:
+            by = f"by {layout.by}" if layout.by else "in turn"
+            raise SourceError(
+                f"'{found.location}' has partitions already, split {by}: split its source again"
+            )
+        return found
 
 
 def columns_of(interface: Interface, begun: Path | None) -> tuple[Column, ...]:

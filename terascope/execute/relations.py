@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from terascope.connectors.base import arrow_type
 from terascope.execute.rows.collect import Regrouping, first_rows
+from terascope.execute.rows.joins import matched
+from terascope.execute.rows.pairs import Condition
 from terascope.execute.rows.steps import batch_of, run_steps
-from terascope.execute.rows.task_joins import matched
 from terascope.functions.base import Value, ValueMistake
 from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
 from terascope.plan.evaluate import Parameters
@@ -153,17 +154,13 @@ def grouped(whole: Regroup, rows: pa.RecordBatch, compiled: bool) -> list[pa.Rec
 def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
     planner = RowPlanner({}, parameters)
     matching = planner.matching(rel)
-    if matching is None or not rel.equalities:
+    condition = Condition.of(rel, planner)
+    if matching is None or (rel.residual is not None and condition is None):
+        return None
+    if condition is None and not rel.equalities:
         return None
     equalities, fills = matching
-    after: RowPipeline | None = NO_STEPS
-    if rel.residual is not None:  # an outer row that fails it has no partner
-        inner = rel.kind == "inner"
-        after = planner.kept(after, rel.residual, rel.fields) if inner else None
-    if after is None:
-        return None
-    steps = after.steps
-    return lambda given: run_steps(steps, matched(rel.kind, given[0], given[1], equalities, fills))
+    return lambda given: matched(rel.kind, given[0], given[1], equalities, fills, condition)
 
 
 def no_scan(scan: Scan) -> list[Row]:

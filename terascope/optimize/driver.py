@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from terascope.optimize.rules.absorb_conditions import absorb_conditions
 from terascope.optimize.rules.drop_identities import drop_identities
+from terascope.optimize.rules.filter_before_join import filter_before_join
 from terascope.optimize.rules.fold_constants import fold_constants
 from terascope.optimize.rules.merge_filters import merge_filters
 from terascope.optimize.rules.merge_projects import merge_projects
@@ -48,6 +49,7 @@ BATCHES: tuple[RuleBatch, ...] = (
             merge_filters,
             push_filters,
             absorb_conditions,
+            filter_before_join,
             merge_projects,
             drop_identities,
         ),

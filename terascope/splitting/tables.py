@@ -9,6 +9,9 @@ text. Once a column has a value that cannot be converted, it is held as text fro
 file of the same columns; files note the types of their columns. So a row with a malformed value is
 read as from the source: it counts as malformed in a query that reads that column, and in no other.
 A value of the partitioning set that cannot be read is NULL for the hash.
+
+Each row has its position in the source beside it: with it, tuples of the same time have an order
+whatever partitions they are in.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from terascope.connectors.base import (
+    FILE_SHIFT,
+    POSITION,
     Column,
     FileFault,
     ReadReport,
@@ -36,7 +41,7 @@ from terascope.connectors.base import (
 from terascope.connectors.registry import read_split
 from terascope.connectors.tables.batches import arrow_column, text_column
 from terascope.connectors.tables.convert import Converted
-from terascope.connectors.tables.parquet import noted
+from terascope.connectors.tables.parquet import holds_positions, noted
 from terascope.connectors.tables.records import BATCH_ROWS
 from terascope.files import PRIVATE, make_folder, sync
 from terascope.kernels.columns.arrays import Ints
@@ -45,6 +50,7 @@ from terascope.splitting.outputs import OutputState, folder_name, put_at, segmen
 from terascope.types import Type
 
 PARQUET: Final = ".parquet"
+PLACE: Final = Column(POSITION, Type.LLONG)
 MOST_BUFFERED: Final = 128 << 20
 """Bytes of the rows of all partitions that wait to be written."""
 MOST_ROWS: Final = 1 << 20
@@ -122,9 +128,9 @@ def text_pieces(
 ) -> Iterator[TablePiece]:
     """The rows of a split of CSV or JSON lines."""
     texts = [Column(column.name, Type.STRING) for column in form.columns]
-    for batch in read_split(split, texts, report):
+    for batch in read_split(split, [*texts, PLACE], report):
         rows, converted = form.rows(batch, wanted)
-        yield piece_of(rows, wanted, converted)
+        yield piece_of(placed(rows, batch.column(PLACE.name)), wanted, converted)
 
 
 def parquet_pieces(
@@ -137,19 +143,32 @@ def parquet_pieces(
         report.blame(split.path, FileFault.NOT_PARQUET)
         return
     schema = file.schema_arrow.remove_metadata()
+    position = split.ordinal << FILE_SHIFT
     with file:
+        position += sum(file.metadata.row_group(group).num_rows for group in range(split.start))
         for group in range(split.start, split.end):
             seen, number = 0, file.metadata.row_group(group).num_rows
             with suppress(pa.ArrowException, OSError):
                 for batch in file.iter_batches(BATCH_ROWS, [group], use_threads=False):
+                    start = position + seen
                     seen += batch.num_rows
                     report.tuples += batch.num_rows
                     rows = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
                     held = {column.name: held_column(rows, column) for column in wanted}
-                    yield piece_of(rows, wanted, held)
+                    places = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
+                    yield piece_of(placed(rows, places), wanted, held)
+            position += number
             report.bytes_read += file.metadata.row_group(group).total_byte_size
             if seen < number:
                 report.blame(split.path, RecordFault.DAMAGED_ROWS, number - seen)
+
+
+def placed(rows: pa.RecordBatch, positions: pa.Array) -> pa.RecordBatch:
+    """The rows with their positions in the source; a column of that name stays what it is."""
+    if PLACE.name in rows.schema.names:
+        return rows
+    fields = [*rows.schema, noted(pa.field(PLACE.name, pa.int64()), PLACE.type)]
+    return pa.RecordBatch.from_arrays([*rows.columns, positions], schema=pa.schema(fields))
 
 
 def held_column(rows: pa.RecordBatch, column: Column) -> Converted:
@@ -248,6 +267,17 @@ class OpenParquet:
     schema: pa.Schema
 
 
+def parquet_writer(file: AppendedFile, schema: pa.Schema) -> pq.ParquetWriter:
+    """Positions are written as differences, a byte or two for each row, where columns can be told
+    apart by their names: parts of nested ones cannot.
+    """
+    if not holds_positions(schema) or any(pa.types.is_nested(one.type) for one in schema):
+        return pq.ParquetWriter(file, schema)
+    others = [name for name in schema.names if name != POSITION]
+    encoding = {POSITION: "DELTA_BINARY_PACKED"}
+    return pq.ParquetWriter(file, schema, use_dictionary=others, column_encoding=encoding)
+
+
 class TableOutputs:
     """The Parquet files of all partitions."""
 
@@ -340,7 +370,7 @@ class TableOutputs:
         state.segment += 1
         state.suffix = PARQUET
         file = AppendedFile(self.folders[number] / state.name)
-        opened = OpenParquet(file, pq.ParquetWriter(file, schema), schema)
+        opened = OpenParquet(file, parquet_writer(file, schema), schema)
         self._open[number] = opened
         return opened
 

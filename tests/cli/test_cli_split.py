@@ -110,3 +110,13 @@ def test_what_is_told_of_odd_sources(tmp_path: Path) -> None:
     none = call("split", f"csv:{tmp_path / 'none.csv'}", "--by", "k", "--into", "2", tmp_path / "n")
     assert none.code == 0, none.err
     assert "has no tuples" in none.err
+
+
+def test_partitions_are_not_split_again(trace: Path, tmp_path: Path) -> None:
+    done = call("split", f"pcap:{trace}", "--by", "srcIP", "--into", "2", tmp_path / "p")
+    assert done.code == 0, done.err
+    again = call("split", f"pcap:{tmp_path / 'p'}", "--by", "len", "--into", "2", tmp_path / "q")
+    assert again.code == 2
+    assert "has partitions already, split by srcIP: split its source again" in " ".join(
+        again.err.replace("│", " ").split()
+    )

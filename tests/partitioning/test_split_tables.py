@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from terascope.connectors.base import Column
+from terascope.connectors.base import FILE_SHIFT, POSITION, Column
 from terascope.connectors.registry import Interface, parse_interface
 from terascope.diagnostic import Source, SourceError
 from terascope.pipeline import Bindings, compile_set
@@ -32,6 +32,11 @@ QUERY by_user: SELECT tb, user, COUNT(*) AS n, SUM(size) AS total FROM LOG
 GROUP BY time/10 AS tb, user;
 QUERY sizes: SELECT tb, COUNT(size) AS n, MAX(size) AS most FROM LOG GROUP BY time/10 AS tb;
 QUERY plain: SELECT tb, COUNT(*) AS n FROM LOG GROUP BY time/10 AS tb;
+"""
+FIRST_AND_LAST = """
+QUERY ends: SELECT tb, FIRST(user) AS f, LAST(user) AS l FROM LOG GROUP BY time/10 AS tb;
+QUERY most: SELECT tb, user, size FROM LOG WHERE time % 10 = 0 GROUP BY time/10 AS tb, user, size
+ORDER BY user LIMIT 3;
 """
 NET = """
 QUERY net: SELECT tb, ip & 0xFFFFFF00 AS subnet, COUNT(*) AS n FROM LOG
@@ -126,6 +131,25 @@ def test_queries_give_the_same_answers(tmp_path: Path, by: str | None) -> None:
     assert answers(partitions_in(tmp_path / "p", "parquet", "log")) == answers([source])
 
 
+@pytest.mark.parametrize("by", ["user", "size % 7", None])
+def test_tuples_of_the_same_time_keep_their_order(tmp_path: Path, by: str | None) -> None:
+    """99 rows have the same time; which is the first is known in whatever partition they are."""
+    (tmp_path / "log.csv").write_text(random_log(random.Random(4), 11_000, True))
+    source, _ = split_into(tmp_path / "p", f"csv:{tmp_path / 'log.csv'}", by, 3)
+    text = WITHOUT_IP + FIRST_AND_LAST
+    found = answers(partitions_in(tmp_path / "p", "parquet", "log"), text)
+    assert found == answers([source], text)
+
+
+def test_a_column_that_somebody_called_position_stays(tmp_path: Path) -> None:
+    table = pa.table({"k": [1, 2, 3], POSITION: ["x", "y", "z"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    split_into(tmp_path / "p", f"e=parquet:{tmp_path / 'a.parquet'}", "k", 2)
+    paths = sorted((tmp_path / "p").glob("p*/*.parquet"))
+    held = [row for path in paths for row in pq.read_table(path).to_pylist()]
+    assert sorted(map(repr, held)) == sorted(map(repr, table.to_pylist()))
+
+
 def test_a_malformed_value_of_the_set_costs_no_row_of_queries_that_do_not_declare_it(
     tmp_path: Path,
 ) -> None:
@@ -195,6 +219,8 @@ def test_parquet_keeps_all_columns(tmp_path: Path) -> None:
         for path in sorted((tmp_path / "p").glob("p*/*.parquet"))
         for row in pq.read_table(path).to_pylist()
     ]
+    places = [row.pop(POSITION) for row in held]
+    assert sorted(places) == [*range(600), *(k + (1 << FILE_SHIFT) for k in range(400))]
     wanted = [
         row
         for path in ("a", "b")

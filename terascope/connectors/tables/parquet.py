@@ -4,8 +4,9 @@ In: Parquet files. Out: Arrow batches; only the chunks of the wanted columns are
 range of row groups, or the rows of them in a range of one column (`parquet_plan` cuts); `#pos`
 counts the rows before a row in the file. Nested columns cannot be read and are left out of the
 source's own columns; temporal ones are LLONG nanoseconds. `arrow_columns` says how the others
-convert. A file that Terascope split from text notes the types of its columns: an address is held as
-the text it was, and an integer of which some row is malformed, too.
+convert. A file that Terascope split notes the types of its columns: an address is held as the text
+it was, and an integer of which some row is malformed, too. It holds `#pos` itself: the position of
+a row in the source that was split.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ def _read_groups(
     report.bytes_read += sum(_chunk_bytes(file, group, names) for group in counted)
     position = sum(file.metadata.row_group(g).num_rows for g in range(split.start))
     needed = names if own.is_all or own.column in names else [*names, own.column]
+    placed = holds_positions(file.schema_arrow) and any(c.name == base.POSITION for c in columns)
+    needed = [*needed, base.POSITION] if placed else needed
     dictionaries: Dictionaries = {}
     encoded = _held_as_dictionaries(file, range(split.start, split.end), needed)
     # The file once more: how columns are to be read is said when a file is opened.
@@ -100,6 +103,9 @@ def _read_groups(
             following = position + file.metadata.row_group(group).num_rows
             for held in _batches(reader, group, needed):
                 positions = np.arange(position, position + held.num_rows, dtype=np.int64)
+                if placed:  # without the number of the file, which `assemble` adds
+                    own_places = held.column(base.POSITION).to_numpy(zero_copy_only=False)
+                    positions = own_places - (split.ordinal << base.FILE_SHIFT)
                 position += held.num_rows
                 held, positions = own.select(held, positions)
                 convert = _converter(held, dictionaries)
@@ -124,8 +130,17 @@ def _parquet(path: str | Path) -> Iterator[pq.ParquetFile]:
 
 
 def _own_types(file: pq.ParquetFile) -> dict[str, Type]:
-    found = {field.name: noted_type(field) or own_type(field.type) for field in file.schema_arrow}
+    schema = file.schema_arrow
+    found = {field.name: noted_type(field) or own_type(field.type) for field in schema}
+    if holds_positions(schema):
+        del found[base.POSITION]
     return {name: type for name, type in found.items() if type is not None}
+
+
+def holds_positions(schema: pa.Schema) -> bool:
+    """Whether a file has the positions of its rows in the source that was split."""
+    place = schema.get_field_index(base.POSITION)
+    return place >= 0 and noted_type(schema.field(place)) is Type.LLONG
 
 
 def noted(field: pa.Field, type: Type) -> pa.Field:
