@@ -128,20 +128,22 @@ def life_of_group(
     closing: Evaluator,
 ) -> Iterator[Row]:
     """The rows of one group, which may die and be born again several times."""
-    alive = False
-    for epoch in range(min(epochs), last + 1):
-        tuples = epochs.get(epoch, [])
-        if not alive and not tuples:
-            continue
+    due = min(epochs)
+    for start in sorted(epochs):
+        if start < due:
+            continue  # it was alive then
         for agg in aggs:
-            if not alive:
-                agg.restart()
-            agg.take(tuples)
-        row = (epoch, *group, *(agg.value() for agg in aggs))
-        yield row
-        alive = closing(row) is not True
-        for agg in aggs:
-            agg.end_epoch()
+            agg.restart()
+        for epoch in range(start, last + 1):
+            for agg in aggs:
+                agg.take(epochs.get(epoch, []))
+            row = (epoch, *group, *(agg.value() for agg in aggs))
+            yield row
+            due = epoch + 1
+            if closing(row) is True:
+                break
+            for agg in aggs:
+                agg.end_epoch()
 
 
 def aggregate(rel: Aggregate, rows: list[Row], context: Evaluation) -> list[Row]:
