@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from terascope.connectors.base import arrow_type
 from terascope.execute.rows.collect import Regrouping, first_rows
 from terascope.execute.rows.joins import matched
-from terascope.execute.rows.pairs import Condition
+from terascope.execute.rows.pairs import PairCondition
 from terascope.execute.rows.steps import batch_of, run_steps
 from terascope.functions.base import Value, ValueMistake
 from terascope.physical.row_pipeline import Regroup, RowPipeline, RowPlanner, Top
@@ -154,7 +154,7 @@ def grouped(whole: Regroup, rows: pa.RecordBatch, compiled: bool) -> list[pa.Rec
 def join_operator(rel: Join, parameters: Parameters) -> Operator | None:
     planner = RowPlanner({}, parameters)
     matching = planner.matching(rel)
-    condition = Condition.of(rel, planner)
+    condition = PairCondition.of(rel, planner)
     if matching is None or (rel.residual is not None and condition is None):
         return None
     if condition is None and not rel.equalities:

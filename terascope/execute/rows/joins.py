@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from terascope.execute.rows.pairs import Condition, Places, matching_pairs
+from terascope.execute.rows.pairs import PairCondition, Places, matching_pairs
 from terascope.kernels.columns.arrays import decoded
 from terascope.kernels.columns.batch import FinishedRows
 from terascope.plan.expr import Expr
@@ -36,7 +36,7 @@ def matched(
     right: pa.RecordBatch,
     equalities: Sequence[tuple[Expr, Expr]],
     fills: Sequence[Named] = (),
-    condition: Condition | None = None,
+    condition: PairCondition | None = None,
 ) -> pa.RecordBatch:
     """The join of two batches; see plan.rel.Join. `condition`: its residual, if it has one."""
     rows = FinishedRows(left), FinishedRows(right)

@@ -46,7 +46,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Condition:
+class PairCondition:
     """The condition of a join beside its equalities. `band`: limits that follow from it."""
 
     predicate: Expr
@@ -90,7 +90,7 @@ def matching_pairs(
     left: pa.RecordBatch,
     right: pa.RecordBatch,
     keys: Sequence[tuple[pa.Array, pa.Array]],
-    condition: Condition,
+    condition: PairCondition,
 ) -> Places:
     """The pairs that meet, in the order of the left side. `keys`: integers, equal for equal
     values; NULL equals nothing.
