@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from terascope.execute.held_payloads import HeldPayload, PayloadStore
 from terascope.execute.reports import Outgoing
 from terascope.execute.rows.steps import batch_of
 from terascope.execute.spill import SpillFile, temporary_file
@@ -31,8 +32,6 @@ from terascope.partitioning.sets import PartitionSet
 from terascope.physical.delivery import Target
 from terascope.plan.expr import Expr
 
-HELD_BYTES: Final = 64 << 20
-"""The bytes of rows that wait in memory for the end of a task; more are on disk."""
 PORTION_SHARE: Final = 8
 """The share of a task's memory for the rows of a portion: a join has them several times."""
 MOST_PORTIONS: Final = 256
@@ -42,13 +41,11 @@ SPREAD: Final = np.uint64(GOLDEN)
 
 @dataclass(frozen=True)
 class HeldRow:
-    """A packed row, or its place on disk."""
+    """A packed row that stays inside its task."""
 
     stream: int
     is_groups: bool
-    payload: bytes | None
-    at: int
-    size: int
+    packed: HeldPayload
 
 
 class HeldRows:
@@ -68,8 +65,7 @@ class HeldRows:
         self._portion_bytes = max(1, memory_bytes // PORTION_SHARE)
         self._most_portions = 1 if values is None else MOST_PORTIONS
         self._rows: list[HeldRow] = []
-        self._file = temporary_file()
-        self._bytes = 0
+        self._store = PayloadStore()
 
     def keep(self, rows: Iterable[Outgoing]) -> Iterator[Outgoing]:
         """Hold the rows that stay inside, and yield all others."""
@@ -86,15 +82,9 @@ class HeldRows:
 
     def hold(self, row: Outgoing) -> None:
         """Hold a packed row, on disk where there are many."""
-        payload = row.payload
-        assert payload is not None
-        at = self._file.size
-        self._bytes += len(payload)
-        on_disk = self._bytes > HELD_BYTES
-        if on_disk:
-            self._file.append(payload)
-        held = None if on_disk else payload
-        self._rows.append(HeldRow(row.stream, row.kind == "groups", held, at, len(payload)))
+        assert row.payload is not None
+        packed = self._store.hold(row.payload)
+        self._rows.append(HeldRow(row.stream, row.kind == "groups", packed))
 
     @property
     def has_groups(self) -> bool:
@@ -103,12 +93,7 @@ class HeldRows:
     def groups(self) -> Iterator[tuple[int, bytes]]:
         """All packed partial groups, with their stream. Rows held meanwhile are not among them."""
         rows = tuple(self._rows)
-        return ((row.stream, self._payload(row)) for row in rows if row.is_groups)
-
-    def _payload(self, row: HeldRow) -> bytes:
-        if row.payload is not None:
-            return row.payload
-        return self._file.read(row.at, row.size).tobytes()
+        return ((row.stream, self._store.payload(row.packed)) for row in rows if row.is_groups)
 
     # ---- tuples
 
@@ -118,18 +103,18 @@ class HeldRows:
         """
         held = {at: [r for r in self._rows if r.stream == at and not r.is_groups]
                 for at in streams.values()}  # fmt: skip
-        total = sum(row.size for some in held.values() for row in some)
+        total = sum(row.packed.size for some in held.values() for row in some)
         count = min(self._most_portions, -(-total // self._portion_bytes))
         if count > 1:
             scattered = Scattered(count)
             for at, rows in held.items():
                 for row in rows:
-                    for batch in unpack_tuples(self._payload(row)):
+                    for batch in unpack_tuples(self._store.payload(row.packed)):
                         scattered.add(at, batch, self._values.get(at, ()))
             for number in range(count):
                 yield Portion(streams, self._targets, scattered.of(number))
             return
-        batches = {at: (b for row in rows for b in unpack_tuples(self._payload(row)))
+        batches = {at: (b for row in rows for b in unpack_tuples(self._store.payload(row.packed)))
                    for at, rows in held.items()}  # fmt: skip
         yield Portion(streams, self._targets, batches)
 

@@ -20,6 +20,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.execute.delivery import Delivery
+from terascope.execute.held_payloads import PayloadsByStream
 from terascope.execute.reading_task import addressed
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.results.parts import Part, write_part
@@ -309,16 +311,9 @@ class Merging:
     def merged(self, packed: Iterable[tuple[int, bytes]]) -> Iterator[Outgoing]:
         meter = Meter()
         delivery = Delivery(self.targets, self.sink, 0, self.joins, meter=meter)
-        mergers: dict[int, Merger] = {}
         with delivery:
-            for number, payload in packed:
-                if number not in mergers:
-                    mergers[number] = self.merger(number)
-                with meter.timing(f"merge {self.targets[number].name}"):
-                    mergers[number].add(payload)
-            for number in sorted(mergers):
-                name, merger = f"merge {self.targets[number].name}", mergers.pop(number)
-                meter.add(name, spilled_bytes=merger.spilled_bytes)
+            for number, merger in self._filled(packed, "merge", meter):
+                name = f"merge {self.targets[number].name}"
                 with overflow_of(self.targets[number].user):
                     for groups in meter.over(name, merger.results()):
                         yield from self.delivered(number, groups, delivery, meter)
@@ -332,13 +327,8 @@ class Merging:
         (paper 2, 5.2.2).
         """
         meter = Meter()
-        mergers: dict[int, Merger] = {}
-        for number, payload in packed:
-            if number not in mergers:
-                mergers[number] = self.merger(number)
-            mergers[number].add(payload)
-        for number in sorted(mergers):
-            target, merger = self.targets[number], mergers.pop(number)
+        for number, merger in self._filled(packed, "combine", meter):
+            target = self.targets[number]
             name = f"combine {target.name}"
             for blocks, dictionaries, shape in merger.partial_blocks():
                 some = list(blocks)
@@ -347,6 +337,30 @@ class Merging:
                     meter.add(name, exchanged_bytes=len(row.payload or b""))
                     yield row
         yield Outgoing(-1, 0, "counters", None, json.dumps(meter.report()))
+
+    def _filled(
+        self, packed: Iterable[tuple[int, bytes]], operator: str, meter: Meter
+    ) -> Iterator[tuple[int, Merger]]:
+        """The mergers of all streams with their partials, one after the other, so that each has
+        the whole memory. The stream that comes first is merged at once, the others are held.
+        """
+        held = PayloadsByStream()
+        remaining = iter(packed)
+        for number, payload in remaining:
+            own = held.add_others(number, chain([(number, payload)], remaining))
+            yield number, self._with_all(number, own, operator, meter)
+        for number, payloads in held.take_streams():
+            yield number, self._with_all(number, payloads, operator, meter)
+
+    def _with_all(
+        self, number: int, payloads: Iterable[bytes], operator: str, meter: Meter
+    ) -> Merger:
+        name, merger = f"{operator} {self.targets[number].name}", self.merger(number)
+        for payload in payloads:
+            with meter.timing(name):
+                merger.add(payload)
+        meter.add(name, spilled_bytes=merger.spilled_bytes)
+        return merger
 
     def delivered(
         self, number: int, groups: MergedGroups, delivery: Delivery, meter: Meter
@@ -369,15 +383,14 @@ class Merging:
                     meter.add(name, given=batch.num_rows)
                     yield from delivery.take(stream, batch.select(wanted))
 
-    def merger(self, number: int, at_once: int | None = None) -> Merger:
+    def merger(self, number: int, at_once: int = 1) -> Merger:
         """A merger of the groups of a stream. `at_once`: the number of mergers that share the
-        memory; None: one for every stream.
+        memory.
         """
         target = self.targets[number]
         fields = target.groups
         assert fields is not None
-        streams = at_once or sum(t.groups is not None for t in self.targets.values())
-        share = max(1 << 24, self.memory_bytes // streams)
+        share = max(1 << 24, self.memory_bytes // at_once)
         by_key = bool(target.feeds)
         # What windows are put together from stands in memory beside the merger's own table.
         share = share // 3 if by_key else share

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from terascope.connectors.base import interface_of, partition_of
+from terascope.units import plural
 
 HOT: Final = 1.5
 """A partition with more than this multiple of the mean load is hot."""
@@ -43,7 +44,7 @@ class Balance:
     @property
     def text(self) -> str:
         empty = sum(not load for load in self.loads)
-        parts = [f"{len(self.loads)} partitions" + (f" by {self.by}" if self.by else "")]
+        parts = [plural(len(self.loads), "partition") + (f" by {self.by}" if self.by else "")]
         if any(self.loads):
             parts.append(f"the largest has {self.skew:.2f} times the mean load")
         if empty:

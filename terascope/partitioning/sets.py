@@ -172,4 +172,7 @@ def placed(diagnostic: Diagnostic, text: str) -> Diagnostic:
         return min(max(offset - len(BEFORE), 0), len(text))
 
     span = Span(inside(diagnostic.span.start), inside(diagnostic.span.end))
-    return replace(diagnostic, span=span)
+    message = diagnostic.message
+    if diagnostic.span.start > len(BEFORE) + len(text):  # the clause behind the set
+        message = message.replace("found 'FROM'", "found the end of the set")
+    return replace(diagnostic, span=span, message=message)

@@ -63,7 +63,7 @@ def test_follow_until_idle(trace: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("by", "mistake"),
     [
-        ("srcIP +", "expected an expression"),
+        ("srcIP +", "expected an expression after '+', found the end of the set"),
         ("nothing", "no column 'nothing'"),
         ("interface", "no value of the tuple itself"),
         ("1 + 1", "the same for all tuples"),

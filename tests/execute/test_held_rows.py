@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from terascope.execute.held_rows import HELD_BYTES, MOST_PORTIONS, PORTION_SHARE, HeldRows
+from terascope.execute.held_payloads import HELD_BYTES
+from terascope.execute.held_rows import MOST_PORTIONS, PORTION_SHARE, HeldRows
 from terascope.execute.reports import Outgoing
 from terascope.kernels.merge.payload import pack_tuples
 from terascope.physical.delivery import Target
@@ -47,7 +48,7 @@ def sorted_rows(batches: list[pa.RecordBatch]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("in_memory", [HELD_BYTES, 0], ids=["in memory", "on disk"])
 def test_equal_values_are_in_one_portion(in_memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("terascope.execute.held_rows.HELD_BYTES", in_memory)
+    monkeypatch.setattr("terascope.execute.held_payloads.HELD_BYTES", in_memory)
     portions = list(held(VALUES, 1 << 16).portions(STREAMS))
     assert len(portions) > 5
     found = [{name: portion.rows_of(name) for name in STREAMS} for portion in portions]
