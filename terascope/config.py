@@ -120,6 +120,9 @@ class Config(BaseSettings):
     combine_on_hosts: Literal["auto", "never"] = "auto"
     """Whether the partial groups of the partitions of a host are merged before they leave it, where
     there are several hosts and one of them has several partitions (paper 2, 5.2.2)."""
+    send_tuples: Literal["cost", "never", "always"] = "cost"
+    """Whether partitions of a batch send tuples instead of partial groups for the aggregations that
+    they cannot finish: where that is cheaper, never, or wherever the times of tuples are known."""
     share_windows: Literal["cost", "unshared", "paired", "paned"] = "cost"
     """The windows that are assembled from the same slices (paper 0): those for which that is
     cheapest; none; all, with paired or with paned slices."""

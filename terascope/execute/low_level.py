@@ -22,9 +22,11 @@ from terascope.execute.merge import LeftoverJoin, Merging, small_leftovers
 from terascope.execute.partition_check import PartitionHashes, check_of, checked_across
 from terascope.execute.partition_task import PartitionWork
 from terascope.execute.prepare import prepare
+from terascope.execute.range_task import RangeWork
 from terascope.execute.reading_task import NativeRead
 from terascope.execute.relation_task import FinalTask, RelationTask, small_relations
 from terascope.execute.reports import (
+    ExchangeTask,
     Outgoing,
     Reports,
     TaskReports,
@@ -40,6 +42,7 @@ from terascope.physical.job import Deliveries, Job, SourceRead
 from terascope.physical.operators import Measure, measures_from
 from terascope.physical.ownership import KeyOwnership
 from terascope.physical.rules.finish_in_tasks import stream_numbers
+from terascope.physical.time_ranges import partition_part, ranges_for, read_parts, sent_part
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Field, Rel, Scan, walk
@@ -107,16 +110,16 @@ class BatchEngine(Protocol[OnePass, HighRows]):
         """Merge the partial groups of the tasks of each host into fewer ones."""
         ...
 
-    def merge(
+    def exchange(
         self,
         passes: Sequence[OnePass],
-        merging: Merging,
+        task: ExchangeTask,
         leftovers: Collection[int],
         size: int,
         destinations: int,
     ) -> OnePass:
-        """Exchange the partial groups of some passes, so that all partials of a group meet in one
-        of this many merging tasks, and run these. `size`: bytes of all partials.
+        """Exchange the rows of some passes that a task takes, so that all rows of a destination
+        meet in one of this many tasks, and run these. `size`: the bytes of all these rows.
         """
         ...
 
@@ -179,16 +182,18 @@ def run_low_level(
     if all(read.low is None for read in job.reads):
         return LowResult()
     planned = job.deliveries
-    prepare_kernels(planned, tell, engine.processes)
+    prepare_kernels(planned, job.ownership, tell, engine.processes)
     tell("reading", 0, 1)
     result = LowLevelRun(job, planned, engine, sink).run()
     tell("reading", 1, 1)
     return result
 
 
-def prepare_kernels(planned: Deliveries, tell: Progress, processes: int) -> None:
+def prepare_kernels(
+    planned: Deliveries, owned: KeyOwnership | None, tell: Progress, processes: int
+) -> None:
     """Compile the generated kernels once for all tasks, in as many processes as run tasks."""
-    plans = [read.low for read in planned.reads if read.low is not None]
+    plans = [read.low for read in read_parts(planned.reads, owned) if read.low is not None]
     for done, plan in enumerate(plans):
         prepare(plan, lambda made, total: tell("compiling kernels", made, total), processes)
         tell("compiling kernels", done + 1, len(plans))
@@ -249,6 +254,15 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         own = tuple(p for p in planned.joins if p.left.stream in numbers)
         return NativeRead(read, numbers, planned.targets, self._sink, self._destinations, own)
 
+    def _range_work(self, reads: Sequence[SourceRead], owned: KeyOwnership) -> RangeWork:
+        """The work of the tasks that get the tuples which partitions send."""
+        sending = [read for read in reads if read.name in owned.sending]
+        return RangeWork(
+            tuple(self._reading(sent_part(read, owned)) for read in sending),
+            tuple(ranges_for(read, self._engine.tasks) for read in sending),
+            tuple(read.name for read in sending),
+        )
+
     def _read(self, read: SourceRead) -> None:
         reading = self._reading(read)
         leftovers = leftover_streams(reading.joins)
@@ -259,7 +273,8 @@ class LowLevelRun(Generic[OnePass, HighRows]):
     def _read_partitions(self, owned: KeyOwnership, reads: Sequence[SourceRead]) -> None:
         """Run the tasks of all partitions: each reads its partition of every source."""
         planned = self._planned
-        readings = tuple(map(self._reading, reads))
+        readings = tuple(self._reading(partition_part(read, owned)) for read in reads)
+        ranged = self._range_work(reads, owned)
         names = {number: target.name for number, target in planned.targets.items()}
         checks = tuple(check_of(read, owned) for read in reads)
         work = PartitionWork(
@@ -273,6 +288,7 @@ class LowLevelRun(Generic[OnePass, HighRows]):
             checks,
             {number: owned.values[name] for number, name in names.items() if name in owned.values},
             compiled_in(planned),
+            ranged.sending(bool(owned.host_count)),
         )
         leftovers = [n for reading in readings for n in leftover_streams(reading.joins)]
         one = self._engine.read_partitions(work, leftovers, owned.task_hosts(work.homes))
@@ -291,6 +307,17 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         self._take_pass(one, [*dict.fromkeys((*streams, *fed, *leftovers, *above))])
         if owned.combined and one.reports.packed("groups"):
             self._combine_on_hosts(owned, one)
+        if ranged.readings:
+            self._read_ranges(ranged, one)
+
+    def _read_ranges(self, work: RangeWork, sent: OnePass) -> None:
+        """Run the tasks that get the tuples of a range of time."""
+        leftovers = [n for reading in work.readings for n in leftover_streams(reading.joins)]
+        size = sum(row.size for row in sent.reports.packed("tuples"))
+        task = ExchangeTask("tuples", work.rows, self._planned.targets)
+        one = self._engine.exchange([sent], task, leftovers, size, work.count)
+        streams = [n for reading in work.readings for n in reading.streams]
+        self._take_pass(one, [*dict.fromkeys((*streams, *leftovers))])
 
     def _combine_on_hosts(self, owned: KeyOwnership, one: OnePass) -> None:
         """Merge the partial groups of the partitions of each host, before they leave it."""
@@ -355,7 +382,8 @@ class LowLevelRun(Generic[OnePass, HighRows]):
         else:
             having = [one for some in self._partial.values() for one in some]
             leftovers, size = leftover_streams(joins), sum(row.size for row in self._groups)
-            merged = self._engine.merge(having, merging, leftovers, size, self._destinations)
+            task = ExchangeTask("groups", merging.merged, merging.targets)
+            merged = self._engine.exchange(having, task, leftovers, size, self._destinations)
         self._take_reports(merged)
         sides = [side for p in joins for side in p.sides]
         for number in {*self._partial, *(s.leftovers for s in sides if s.stream in self._partial)}:

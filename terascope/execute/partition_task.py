@@ -11,8 +11,11 @@ assembled, and joins and further aggregations are computed, without an exchange 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from terascope.connectors.base import Split, partition_of
 from terascope.execute.held_rows import HeldRows
@@ -21,6 +24,7 @@ from terascope.execute.partition_check import PartitionCheck
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows
 from terascope.execute.relation_task import RelationTask, no_horizon
 from terascope.execute.reports import Outgoing
+from terascope.execute.sent_tuples import Sending, TupleSender
 from terascope.functions.base import Value
 from terascope.physical.delivery import InsideStream, Target
 from terascope.physical.low_plan import LowAggregate
@@ -29,6 +33,8 @@ from terascope.plan.expr import Expr
 from terascope.plan.horizon import Horizons
 from terascope.plan.plan import reads
 from terascope.plan.rel import Filter, Merge, Project, Read, walk
+
+Observer: TypeAlias = Callable[[pa.RecordBatch, Split], None]
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class PartitionWork:
     values: Mapping[int, tuple[Expr, ...]] = field(default_factory=dict)
     """The values of the partitioning set over the columns of a low-level stream, by its number."""
     compiled: bool = True
+    sending: Mapping[str, Sending] = field(default_factory=dict)
+    """By name of a read: the tuples that are sent for what partitions cannot finish."""
 
     @property
     def count(self) -> int:
@@ -114,10 +122,14 @@ def partition_rows(work: PartitionWork, bundles: Sequence[Bundle]) -> Iterator[O
     number = bundles[0].number
     held = work.held_rows()
     for reading, bundle, check in zip(work.readings, bundles, work.checks, strict=True):
-        see = None if check is None else check.of_task(number)
-        yield from held.keep(low_rows(reading, bundle, see))
-        if see is not None:
-            yield from see.reports()
+        checked = None if check is None else check.of_task(number)
+        sending = work.sending.get(reading.read.name)
+        sender = None if sending is None else TupleSender(sending)
+        yield from held.keep(low_rows(reading, bundle, seen_by(checked, sender)))
+        if checked is not None:
+            yield from checked.reports()
+        if sender is not None:
+            yield from sender.rows()
     if held.has_groups:
         joins = tuple(join for reading in work.readings for join in reading.joins)
         merging = Merging(work.targets, work.readings[0].sink, work.memory_bytes, joins)
@@ -129,6 +141,17 @@ def partition_rows(work: PartitionWork, bundles: Sequence[Bundle]) -> Iterator[O
         finishing = work.finishing(now)
         for portion in held.portions(numbers):
             yield from finishing.outgoing(portion.rows_of, horizons, number)
+
+
+def seen_by(*observers: Observer | None) -> Observer:
+    """An observer of the batches that are read, which shows them to some others."""
+    known = [one for one in observers if one is not None]
+
+    def see(batch: pa.RecordBatch, split: Split) -> None:
+        for one in known:
+            one(batch, split)
+
+    return see
 
 
 def later_rows(

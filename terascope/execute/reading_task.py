@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.connectors.base import Split
+from terascope.connectors.registry import read_split
 from terascope.execute.delivery import Delivery
 from terascope.execute.grouping.pending_groups import own
 from terascope.execute.partition_check import PartitionCheck
 from terascope.execute.reports import Meter, Outgoing, reports_to_json
-from terascope.execute.task import Groups, LowTask, Reached, Ready, Tuples
+from terascope.execute.task import Groups, LowTask, Reached, Ready, SplitReader, Tuples
 from terascope.functions.overflow import states_of
 from terascope.kernels.columns.arrays import Ints
 from terascope.kernels.columns.dictionary import Dictionary
@@ -90,39 +91,50 @@ def native_bundles(reading: NativeRead, tasks: int) -> list[Bundle]:
     else:
         parts = bundles(read.splits, tasks, read.edge, float("inf"))
     parts = cut_at_edges(parts, read.edge, len(read.aggregations))
-    names = {i.name for i in read.interfaces}
+    mine = owned_by_tasks(reading, parts)
+    return [Bundle(splits, mine[i], i) for i, splits in enumerate(parts)]
+
+
+def owned_by_tasks(
+    reading: NativeRead, parts: Sequence[Sequence[Split]]
+) -> list[dict[int, Epochs | None]]:
+    """For each task the epochs that it owns, by query. `parts`: the splits of the tasks."""
+    names = {i.name for i in reading.read.interfaces}
     mine: list[dict[int, Epochs | None]] = [{} for _ in parts]
     # Windows are put together where all slices of a group are.
     feeding = {i for i, stream in enumerate(reading.streams) if reading.targets[stream].feeds}
-    for place, query in enumerate(read.low.queries):
+    for place, query in enumerate(reading.read.queries):
         if isinstance(query, LowAggregate) and set(query.interfaces) <= names:
             for task, epochs in enumerate(owned(query, parts)):
                 mine[task][place] = None if place in feeding else epochs
-    return [Bundle(splits, mine[i], i) for i, splits in enumerate(parts)]
+    return mine
 
 
 def low_rows(
     reading: NativeRead,
     bundle: Bundle,
     see: Callable[[pa.RecordBatch, Split], None] | None = None,
+    read: SplitReader = read_split,
 ) -> Iterator[Outgoing]:
-    """The output of a reading task. `see` is called with every batch, and its split."""
-    read = reading.read
-    assert read.low is not None
+    """The output of a reading task. `see` is called with every batch, and its split. `read`: gives
+    the tuples of a split.
+    """
+    source = reading.read
+    assert source.low is not None
     owned = bundle.owned or {}
     meter = Meter()
-    task = LowTask(read.low, owned, meter)
+    task = LowTask(source.low, owned, meter)
     home = bundle.number % reading.destinations
     mine = {reading.streams[place]: epochs for place, epochs in owned.items()}
     delivery = Delivery(reading.targets, reading.sink, home, reading.joins, mine, meter=meter)
     partials = Partials(reading, meter, home=home)
     with states_of("", reading.users), delivery:
-        for ready in task.run(bundle.splits, read.clocks, see):
+        for ready in task.run(bundle.splits, source.clocks, see, read):
             yield from taken(ready, reading, delivery, partials)
         yield from partials.close()
         yield from delivery.close()
     yield Outgoing(-1, home, "report", None, reports_to_json(task.reports))
-    yield Outgoing(-1, home, "counters", None, json.dumps(task.report(read.name)))
+    yield Outgoing(-1, home, "counters", None, json.dumps(task.report(source.name)))
 
 
 def taken(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -74,8 +74,11 @@ def scan_horizon(scan: Scan, reports: Reports) -> dict[str, int]:
 
 # ---- output rows ---------------------------------------------------------------------------------
 
-Kind: TypeAlias = Literal["groups", "rows", "part", "rest", "report", "counters", "values"]
-"""Partial groups to be merged; tuples for the high level; a part that was written; a query whose
+Kind: TypeAlias = Literal[
+    "groups", "rows", "tuples", "part", "rest", "report", "counters", "values"
+]
+"""Partial groups to be merged; tuples for the high level; tuples of a source for the task of their
+range of time; a part that was written; a query whose
 leftover rows have to be joined; the counts of the readers; the counters of the operators; the
 values of the partitioning set that a partition has."""
 
@@ -102,6 +105,16 @@ class Outgoing:
     @property
     def size(self) -> int:
         return self.dropped_bytes + len(self.payload or b"")
+
+
+@dataclass(frozen=True)
+class ExchangeTask:
+    """The task behind an exchange: the rows it takes, and how it runs over those that reach it."""
+
+    kind: Kind
+    run: Callable[[Iterable[tuple[int, bytes]]], Iterator[Outgoing]]
+    """Over streams, or numbers of reads, and their payloads."""
+    targets: Mapping[int, Target]
 
 
 @dataclass(frozen=True)
@@ -144,13 +157,13 @@ class ReportFilter:
         return cls(frozenset(leftovers), SMALL_PAYLOAD_BYTES, most, frozenset(high - {*leftovers}))
 
     def selects(self, row: Outgoing) -> bool:
-        if row.report is not None or row.kind == "groups":
+        if row.report is not None or row.kind in ("groups", "tuples"):
             return True
         return row.kind == "rows" and row.stream in self.leftovers | self.sized
 
     def report(self, row: Outgoing) -> Outgoing:
         most = self.rows_bytes if row.kind == "rows" else self.groups_bytes
-        if row.kind == "rows" and row.stream in self.sized:
+        if row.kind == "tuples" or (row.kind == "rows" and row.stream in self.sized):
             most = 0
         return row if row.size <= most else replace(row, payload=None, dropped_bytes=row.size)
 

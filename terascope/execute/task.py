@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from terascope.connectors.base import ReadReport, Split, SplitRange
+from terascope.connectors.base import Column, ReadReport, Split, SplitRange
 from terascope.connectors.registry import read_split
 from terascope.execute.grouping.aggregator import Aggregator
 from terascope.execute.grouping.pending_tuples import PendingTuples, TupleVectors
@@ -80,6 +80,8 @@ class Reached:
 
 
 Ready: TypeAlias = Groups | Tuples | Reached
+SplitReader: TypeAlias = Callable[[Split, Sequence[Column], ReadReport], Iterator[pa.RecordBatch]]
+"""Reads the columns of a split."""
 
 
 @dataclass
@@ -170,6 +172,7 @@ class LowTask:
         splits: Sequence[Split],
         clocks: Sequence[str] = (),
         see: Callable[[pa.RecordBatch, Split], None] | None = None,
+        read: SplitReader = read_split,
     ) -> Iterator[Ready]:
         """Read the splits. Batches are combined into large ones for aggregations, which end where
         epochs end: much of the work is done once for a batch, and groups of a whole epoch leave
@@ -179,7 +182,7 @@ class LowTask:
         self._timelines = dict(zip(self._aggregators, timelines(queries, splits), strict=True))
         for place, split in enumerate(splits):
             report = ReadReport()
-            tuples = read_split(split, self.plan.columns, report)
+            tuples = read(split, self.plan.columns, report)
             for columns in self.meter.over("read", tuples):
                 note_clocks(columns, clocks, report)
                 if see is not None:

@@ -24,7 +24,14 @@ from terascope.execute.partition_task import PartitionWork, later_rows, partitio
 from terascope.execute.reading_task import NativeRead, low_rows, native_bundles
 from terascope.execute.relation_task import FinalTask
 from terascope.execute.relations import ArrowRelations
-from terascope.execute.reports import DRIVER_BYTES, Kind, Outgoing, TaskReports, scan_horizon
+from terascope.execute.reports import (
+    DRIVER_BYTES,
+    ExchangeTask,
+    Kind,
+    Outgoing,
+    TaskReports,
+    scan_horizon,
+)
 from terascope.execute.results.job_result import JobResult
 from terascope.execute.results.parts import Part, write_part
 from terascope.execute.results.result_files import sorted_places
@@ -128,17 +135,17 @@ class LocalEngine:
         del hosts  # there is one
         return LocalPass(merging.combined(one.payloads("groups"), destinations))
 
-    def merge(
+    def exchange(
         self,
         passes: Sequence[LocalPass],
-        merging: Merging,
+        task: ExchangeTask,
         leftovers: Collection[int],
         size: int,
         destinations: int,
     ) -> LocalPass:
         del leftovers, size
-        homes = (all_payloads(passes, "groups", None, home) for home in range(destinations))
-        return LocalPass(row for home in homes for row in merging.merged(home))
+        homes = (all_payloads(passes, task.kind, None, home) for home in range(destinations))
+        return LocalPass(row for home in homes for row in task.run(home))
 
     def holding(self, rows: Sequence[Outgoing]) -> LocalPass:
         return LocalPass(rows)

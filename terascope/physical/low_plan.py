@@ -7,7 +7,7 @@ its `signature` in the prefilter's bit vector (dissertation 3.4.2) and pass its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -19,7 +19,8 @@ from terascope.kernels.codegen.program import Program, program
 from terascope.kernels.codegen.statements import is_number
 from terascope.kernels.merge.groups import GroupFields
 from terascope.kernels.tables.slots import Shape
-from terascope.plan.expr import AggCall, Expr, substitute
+from terascope.plan.build import FALSE
+from terascope.plan.expr import AggCall, Expr, columns_of, substitute
 from terascope.plan.rel import Field
 from terascope.plan.show import show_expr
 from terascope.sharing.slices import Periodic
@@ -188,6 +189,38 @@ class LowPlan:
     @property
     def aggregations(self) -> tuple[LowAggregate, ...]:
         return tuple(query for query in self.queries if isinstance(query, LowAggregate))
+
+    def part_of(self, names: Collection[str]) -> LowPlan:
+        """The plan for some of its queries. The groups that these read of other nodes are those of
+        intermediate aggregates.
+        """
+        nodes = {node.name: node for node in (*self.inner, *self.aggregations)}
+        queries = tuple(query for query in self.queries if query.name in names)
+        above: set[str] = set()
+        for query in queries:
+            parent = query.parent if isinstance(query, LowAggregate) else None
+            while parent is not None:
+                above.add(parent)
+                parent = nodes[parent].parent
+        inner = tuple(nodes[name] for name in nodes if name in above and name not in names)
+        bits = {bit for query in (*queries, *inner) for bit in bits_of(query)}
+        predicates = tuple(p if i in bits else FALSE for i, p in enumerate(self.predicates))
+        return replace(self, queries=queries, inner=inner, predicates=predicates)
+
+    @property
+    def columns_used(self) -> frozenset[str]:
+        """The columns that its queries read."""
+        nodes = (*self.queries, *self.inner)
+        found = [*self.predicates, *(expr for node in nodes for expr in expressions_of(node))]
+        return frozenset[str]().union(*map(columns_of, found))
+
+
+def bits_of(query: LowQuery) -> Iterator[int]:
+    """The predicates of the prefilter that a query looks at."""
+    yield from query.signature
+    if isinstance(query, LowAggregate):
+        for where in (*query.anyof, *(slot.where for slot in query.slots)):
+            yield from () if where is None else where.signature
 
 
 def group_fields(keys: Iterable[Field], slots: Sequence[Slot], epoch: int | None) -> GroupFields:

@@ -26,6 +26,7 @@ from terascope.physical.rules.order_outputs import order_outputs
 from terascope.physical.rules.own_by_key import own_by_key
 from terascope.physical.rules.place_high_parts import place_high_parts
 from terascope.physical.rules.read_sources import read_sources
+from terascope.physical.rules.send_tuples import send_tuples
 from terascope.physical.rules.share_tables import share_tables
 from terascope.physical.rules.split_queries import split_queries
 from terascope.physical.rules.sub_aggregate_in_partitions import sub_aggregate_in_partitions
@@ -52,6 +53,7 @@ RULES: Final[tuple[JobRule, ...]] = (
     own_by_key,  # partitions of a source finish the groups that only they have (paper 2)
     sub_aggregate_in_partitions,  # and sub-aggregates of what they finish (paper 2, 5.2.2)
     finish_in_tasks,  # row pipelines and joins that tasks make themselves
+    send_tuples,  # partitions send tuples where that is less work than partial groups
     list_operators,  # every operator with its places and its predicted cost
     check_job,
 )

@@ -40,6 +40,7 @@ from terascope.execute.partition_task import PartitionWork, later_rows, partitio
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, native_bundles
 from terascope.execute.relation_task import FinalTask
 from terascope.execute.reports import (
+    ExchangeTask,
     Kind,
     Outgoing,
     ReportFilter,
@@ -195,30 +196,31 @@ class SparkBatchEngine:
 
         return self._plain_pass(groups, combine, sent)
 
-    def merge(
+    def exchange(
         self,
         passes: Sequence[SparkPass],
-        merging: Merging,
+        task: ExchangeTask,
         leftovers: Collection[int],
         size: int,
         destinations: int,
     ) -> SparkPass:
-        sent = ReportFilter.of(leftovers, self.tasks, merging.targets)
+        sent = ReportFilter.of(leftovers, self.tasks, task.targets)
         having = each_once(passes)
         plain = [one.plain for one in having if one.plain is not None]
         if len(plain) == len(having) and size <= EXCHANGE_BYTES:
-            rows = self.spark.sparkContext.union(plain).filter(lambda row: row[2] == "groups")
+            kind = task.kind
+            rows = self.spark.sparkContext.union(plain).filter(lambda row: row[2] == kind)
             packed = rows.map(lambda row: (row[1], (row[0], row[3])))
             met = packed.partitionBy(destinations, int)
 
-            def merge_task(rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
-                return merging.merged(packed for _, packed in rows)
+            def run(rows: Iterable[tuple[int, tuple[int, bytes]]]) -> Iterator[Outgoing]:
+                return task.run(packed for _, packed in rows)
 
-            return self._plain_pass(met, merge_task, sent)
-        groups = all_rows(having).filter(F.col("kind") == "groups")
-        exchanged = groups.repartitionById(destinations, F.col("destination"))
-        merged = exchanged.mapInArrow(in_worker(partial(merged_batches, merging)), OUTGOING)
-        return self._frame_pass(merged, sent)
+            return self._plain_pass(met, run, sent)
+        chosen = all_rows(having).filter(F.col("kind") == task.kind)
+        exchanged = chosen.repartitionById(destinations, F.col("destination"))
+        made = exchanged.mapInArrow(in_worker(partial(exchanged_batches, task)), OUTGOING)
+        return self._frame_pass(made, sent)
 
     def _plain_pass(
         self,
@@ -382,14 +384,14 @@ class GatherReports(AccumulatorParam[ReportsByTask]):
 def collected_reports(df: DataFrame, sent: ReportFilter) -> TaskReports:
     """The rows of a DataFrame of `OUTGOING` that are sent to the driver."""
     kind, stream, payload = F.col("kind"), F.col("stream"), F.col("payload")
-    wanted = F.col("report").isNotNull() | (kind == "groups")
+    wanted = F.col("report").isNotNull() | kind.isin("groups", "tuples")
     most = F.lit(sent.groups_bytes)
     if sent.leftovers | sent.sized:
         wanted |= (kind == "rows") & stream.isin(*sent.leftovers, *sent.sized)
         among = F.when(stream.isin(*sent.leftovers), sent.rows_bytes).otherwise(0)
         most = F.when(kind == "rows", among).otherwise(most)
     size = F.coalesce(F.length(payload), F.lit(0))
-    payloads = F.when(size <= most, payload)
+    payloads = F.when((size <= most) & (kind != "tuples"), payload)
     rows = df.filter(wanted).select(stream, kind, "report", payloads, size).collect()
     return TaskReports(
         [
@@ -413,9 +415,11 @@ def packed_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes
             yield stream.as_py(), payload.as_py()
 
 
-def merged_batches(merging: Merging, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merge the groups that reached one destination by the exchange of DataFrames."""
-    return map(to_arrow, merging.merged(packed_pairs(batches)))
+def exchanged_batches(
+    task: ExchangeTask, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run a task over the rows that reached one destination by the exchange of DataFrames."""
+    return map(to_arrow, task.run(packed_pairs(batches)))
 
 
 def low_batches(reading: NativeRead, bundle: Bundle) -> Iterator[pa.RecordBatch]:

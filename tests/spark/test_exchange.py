@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from terascope.connectors.base import arrow_type
 from terascope.diagnostic import OutputError
 from terascope.execute.merge import Merging
+from terascope.execute.reports import ExchangeTask
 from terascope.execute.results.parts import PartWriter
 from terascope.execute.results.result_files import Format, sorted_table, write_table
 from terascope.functions.aggregates.folding import MIN_FLOAT
@@ -32,7 +33,7 @@ from terascope.plan.expr import Col
 from terascope.plan.rel import Field
 from terascope.spark.catalyst.frame import schema_of
 from terascope.spark.catalyst.relations import sort_column
-from terascope.spark.engine import OUTGOING, merged_batches, unpacked
+from terascope.spark.engine import OUTGOING, exchanged_batches, unpacked
 from terascope.spark.mistakes import in_worker, translating
 from terascope.spark.stream.source import REPORT
 from terascope.spark.write import Writing, write_output
@@ -117,8 +118,9 @@ def merged(
 ) -> DataFrame:
     df = spark.createDataFrame(partials(value), OUTGOING).repartition(4)
     met = df.repartitionById(DESTINATIONS, F.col("destination"))
-    merging = partial(merged_batches, Merging({0: target}, sink, memory_bytes))
-    return met.mapInArrow(in_worker(merging), OUTGOING)
+    merging = Merging({0: target}, sink, memory_bytes)
+    task = ExchangeTask("groups", merging.merged, merging.targets)
+    return met.mapInArrow(in_worker(partial(exchanged_batches, task)), OUTGOING)
 
 
 def test_partials_of_all_workers_meet(spark: SparkSession) -> None:

@@ -239,6 +239,12 @@ class SourceSample:
         place = self._places.get(query.name)
         return place is not None and self.plan.queries[place] == query
 
+    def has(self, query: LowAggregate) -> bool:
+        """Whether a query of that name with these keys was sampled, whatever its slots were."""
+        place = self._places.get(query.name)
+        known = None if place is None else self.plan.queries[place]
+        return isinstance(known, LowAggregate) and known.keys == query.keys
+
     def either(self, queries: tuple[str, ...]) -> int:
         """The number of tuples that any of some queries takes: a known union and one more query."""
         *members, one = queries

@@ -1,0 +1,116 @@
+"""Ranges of time to which partitions send their tuples, instead of partial groups.
+
+In: the splits of a read, whose bounds are known, and a number of tasks. Out: `TimeRanges`: for each
+task the tuples from one edge between epochs to another, whatever partition has them. A task that
+gets all tuples of an epoch completes its groups, as a task does that reads a range of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from terascope.connectors.base import Edge, Split
+from terascope.kernels.columns.arrays import Ints
+from terascope.physical.job import SourceRead
+from terascope.physical.low_plan import LowAggregate
+from terascope.physical.ownership import KeyOwnership
+from terascope.physical.splits import split_bytes
+from terascope.physical.time_cuts import TimeSpread
+
+SENT: Final = "tuples"
+"""The kind of splits that hold tuples which other tasks have sent."""
+
+
+@dataclass(frozen=True)
+class TimeRanges:
+    """Ranges of a column; every tuple is in one of them."""
+
+    column: str
+    edges: tuple[int, ...]
+    """The first value of each range, and the number behind the last value of the last one."""
+
+    @property
+    def count(self) -> int:
+        return len(self.edges) - 1
+
+    def numbers(self, values: Ints) -> Ints:
+        """The range of each value."""
+        return np.searchsorted(np.array(self.edges[1:-1], np.int64), values, "right")
+
+    def splits(self, interfaces: Iterable[str]) -> list[tuple[Split, ...]]:
+        """For each range, the tuples of all interfaces as splits with these bounds."""
+        names = tuple(interfaces)
+        return [
+            tuple(Split(SENT, n, "", 0, 0, 0, (), ((self.column, a, b - 1),)) for n in names)
+            for a, b in pairwise(self.edges)
+        ]
+
+
+def ranges_for(read: SourceRead, tasks: int) -> TimeRanges:
+    """About equally large ranges, one for each task where there are as many epochs. They end where
+    all epochs end, or, where that makes too few, where most do.
+    """
+    edge = read.edge
+    assert edge is not None
+    spread = TimeSpread(read.splits, split_bytes(read.splits), edge.column)
+    found = [spread.even_cuts(step, tasks) for step in (edge.step, edge.often) if step]
+    enough = (cuts for cuts in found if 2 * len(cuts) >= tasks - 1)
+    cuts = next(enough, max(found, key=len))
+    return TimeRanges(edge.column, (spread.first, *cuts, spread.last + 1))
+
+
+def has_epochs(read: SourceRead, edge: Edge) -> bool:
+    """Whether the times of a read are known, and are those of several epochs."""
+    found = [split.bound(edge.column) for split in read.splits]
+    known = [bound for bound in found if bound is not None]
+    if not known or len(known) < len(found):
+        return False
+    first, last = min(low for low, _ in known), max(high for _, high in known)
+    return first // edge.step < last // edge.step
+
+
+def partition_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
+    """The work of the tasks that read partitions: without what is computed from tuples they send,
+    but with all columns.
+    """
+    if read.name not in owned.sending:
+        return read
+    assert read.low is not None
+    central = {query.name for query in central_aggregations(owned, read)}
+    own = {query.name for query in read.queries if query.name not in central}
+    return replace(read, low=read.low.part_of(own))
+
+
+def sent_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
+    """The work of the tasks that get the tuples, as a read of the columns that are sent."""
+    assert read.low is not None
+    assert read.edge is not None
+    low = read.low.part_of({query.name for query in central_aggregations(owned, read)})
+    used = low.columns_used | {read.edge.column}
+    low = replace(low, columns=tuple(c for c in low.columns if c.name in used))
+    return replace(read, name=received_name(read.name), low=low, clocks=())
+
+
+def received_name(read: str) -> str:
+    """The name of a read of tuples that the partitions of a read have sent."""
+    return f"{read} by time"
+
+
+def central_aggregations(owned: KeyOwnership, read: SourceRead) -> tuple[LowAggregate, ...]:
+    """The aggregations of a read that its partitions cannot finish."""
+    return tuple(query for query in read.aggregations if query.name not in owned.kept)
+
+
+def read_parts(reads: Iterable[SourceRead], owned: KeyOwnership | None) -> Iterator[SourceRead]:
+    """Each read; one that is done in two parts as both of them."""
+    for read in reads:
+        if owned is None or read.name not in owned.sending:
+            yield read
+        else:
+            yield partition_part(read, owned)
+            yield sent_part(read, owned)
