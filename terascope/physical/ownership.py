@@ -59,9 +59,9 @@ class KeyOwnership:
     values: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     """The values of the partitioning set over the columns of a stream that is kept, where its
     columns determine them. Hashed alike in all streams that a task puts together."""
-    sending: frozenset[str] = frozenset()
-    """The reads of which partitions send tuples, not partial groups, where they cannot finish an
-    aggregation. One task gets all tuples of an epoch."""
+    sending: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By read: the aggregations for which partitions send tuples, not partial groups. One task gets
+    all tuples of an epoch."""
     linked: tuple[frozenset[str], ...] = ()
     """Sources of which partitions put tuples together: equal values are in partitions of the same
     number in all of them."""

@@ -17,7 +17,6 @@ import numpy as np
 from terascope.connectors.base import Edge, Split
 from terascope.kernels.columns.arrays import Ints
 from terascope.physical.job import SourceRead
-from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import KeyOwnership
 from terascope.physical.splits import split_bytes
 from terascope.physical.time_cuts import TimeSpread
@@ -71,7 +70,8 @@ def has_epochs(read: SourceRead, edge: Edge) -> bool:
     if not known or len(known) < len(found):
         return False
     first, last = min(low for low, _ in known), max(high for _, high in known)
-    return first // edge.step < last // edge.step
+    step = edge.often or edge.step
+    return first // step < last // step
 
 
 def partition_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
@@ -81,8 +81,7 @@ def partition_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
     if read.name not in owned.sending:
         return read
     assert read.low is not None
-    central = {query.name for query in central_aggregations(owned, read)}
-    own = {query.name for query in read.queries if query.name not in central}
+    own = {query.name for query in read.queries} - owned.sending[read.name]
     return replace(read, low=read.low.part_of(own))
 
 
@@ -90,7 +89,7 @@ def sent_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
     """The work of the tasks that get the tuples, as a read of the columns that are sent."""
     assert read.low is not None
     assert read.edge is not None
-    low = read.low.part_of({query.name for query in central_aggregations(owned, read)})
+    low = read.low.part_of(owned.sending[read.name])
     used = low.columns_used | {read.edge.column}
     low = replace(low, columns=tuple(c for c in low.columns if c.name in used))
     return replace(read, name=received_name(read.name), low=low, clocks=())
@@ -99,11 +98,6 @@ def sent_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
 def received_name(read: str) -> str:
     """The name of a read of tuples that the partitions of a read have sent."""
     return f"{read} by time"
-
-
-def central_aggregations(owned: KeyOwnership, read: SourceRead) -> tuple[LowAggregate, ...]:
-    """The aggregations of a read that its partitions cannot finish."""
-    return tuple(query for query in read.aggregations if query.name not in owned.kept)
 
 
 def read_parts(reads: Iterable[SourceRead], owned: KeyOwnership | None) -> Iterator[SourceRead]:

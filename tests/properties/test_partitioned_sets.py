@@ -18,9 +18,11 @@ from tests.agreement import WITHOUT_COMPILING, assert_same_answers, delivered, l
 from tests.properties.engines import Case, bound_case, random_tables, write_table
 from tests.properties.partitioned_tables import as_partitions, divided, random_partitions
 from tests.reference.connector_sources import ConnectorSources
+from tests.settings import config_with
 
 SEEDS = range(300, 300 + int(os.environ.get("TERASCOPE_LOCAL_SEEDS", "8")))
 SAMPLE = range(300, 312)
+SENDING_TUPLES = config_with(kernels="numpy", send_tuples="always", share_sample="always")
 
 
 def partitioned_case(seed: int, folder: Path, queries: int, rows: int) -> Case:
@@ -61,23 +63,26 @@ def test_partitions_agree_with_the_reference(
     plan, interfaces = case.compiled.optimized, case.compiled.bindings.interfaces
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
     folder = tmp_path / "parts" if seed % 4 < 2 else None
-    found = local_answers(plan, interfaces, 2, 1, folder=folder)
-    assert_same_answers(expected, found)
+    for low in (WITHOUT_COMPILING, SENDING_TUPLES):
+        found = local_answers(plan, interfaces, 1 + seed % 5, 1, low, folder)
+        assert_same_answers(expected, found)
 
 
 def test_the_cases_are_about_something(tmp_path: Path) -> None:
-    """Partitions finish queries, and others are computed above."""
-    finished = above = 0
+    """Partitions finish queries, others are computed above, some of them from sent tuples."""
+    finished = above = sending = 0
     for seed in SAMPLE:
         (tmp_path / str(seed)).mkdir()
         case = partitioned_case(seed, tmp_path / str(seed), queries=14, rows=70)
         interfaces = case.compiled.bindings.interfaces
         job = plan_job(
-            case.compiled.optimized, interfaces, config=WITHOUT_COMPILING, destination="rows"
+            case.compiled.optimized, interfaces, config=SENDING_TUPLES, destination="rows"
         )
         if job.ownership is not None:
             kept = [output for output in job.outputs if output.stream in job.ownership.kept]
             finished += len(kept)
             above += len(job.outputs) - len(kept)
+            sending += bool(job.ownership.sending)
     assert finished > 12
     assert above > 12
+    assert sending > 2

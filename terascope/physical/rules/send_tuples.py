@@ -19,8 +19,12 @@ from terascope.physical.draft import JobDraft
 from terascope.physical.job import SourceRead
 from terascope.physical.low_plan import LowAggregate
 from terascope.physical.ownership import KeyOwnership
+from terascope.physical.settings import sample_limits
 from terascope.physical.splits import epoch_of
-from terascope.physical.time_ranges import central_aggregations, has_epochs
+from terascope.physical.statistics.measured import Measured
+from terascope.physical.statistics.prospects import AGGREGATION_SECONDS, SAMPLE_SECONDS
+from terascope.physical.statistics.sampling import SourceSample
+from terascope.physical.time_ranges import has_epochs
 from terascope.plan.show import show_expr
 
 PARTIAL_NS: Final = 250.0
@@ -29,7 +33,7 @@ SENT_NS: Final = 60.0
 """To put a tuple into its range, and to take it from there."""
 COLUMN_NS: Final = 20.0
 """To pack, move and unpack a column of a tuple."""
-USUAL_PARTIALS: Final = 0.2
+USUAL_PARTIALS: Final = 0.05
 """The partial groups for each tuple and aggregation, where no sample tells."""
 
 
@@ -40,23 +44,33 @@ def send_tuples(draft: JobDraft) -> JobDraft:
     owned = draft.ownership
     if owned is None or draft.destination == "stream" or draft.config.send_tuples == "never":
         return draft
-    reads = (read for read in draft.deliveries.reads if owned.has(read.interfaces))
-    sending = frozenset(read.name for read in reads if sends(draft, owned, read))
+    reads = [read for read in draft.deliveries.reads if owned.has(read.interfaces)]
+    chosen = {read.name: chosen_of(draft, owned, read) for read in reads}
+    sending = {name: frozenset(some) for name, some in chosen.items() if some}
     return replace(draft, ownership=replace(owned, sending=sending))
 
 
-def sends(draft: JobDraft, owned: KeyOwnership, read: SourceRead) -> bool:
-    central = central_aggregations(owned, read)
-    if not central or read.edge is None or not has_epochs(read, read.edge):
-        return False
-    if not all(completes(query, read) for query in central):
-        return False
-    if draft.config.send_tuples == "always":
-        return True
+def chosen_of(draft: JobDraft, owned: KeyOwnership, read: SourceRead) -> set[str]:
+    """The aggregations of a read for which its tuples are sent, all that can use them or none."""
+    if read.edge is None or not has_epochs(read, read.edge):
+        return set()
+    central = [q for q in read.aggregations if q.name not in owned.kept and completes(q, read)]
+    chosen = joined_alike(draft, {query.name for query in central})
+    if draft.config.send_tuples == "always" or not chosen:
+        return chosen
     assert read.low is not None
-    columns = len(read.low.part_of({query.name for query in central}).columns_used)
-    partials = sum(partials_of(draft, owned, read, query) for query in central)
-    return PARTIAL_NS * partials > SENT_NS + COLUMN_NS * columns
+    columns = len(read.low.part_of(chosen).columns_used)
+    sample = sample_of(draft, read, len(chosen))
+    partials = sum(partials_of(q, sample, owned.count) for q in central if q.name in chosen)
+    return chosen if PARTIAL_NS * partials > SENT_NS + COLUMN_NS * columns else set()
+
+
+def joined_alike(draft: JobDraft, names: set[str]) -> set[str]:
+    """The streams without those that tasks join with others: both sides of a join are in a task."""
+    sides = [{side.program.stream for side in join.sides} for join in draft.deliveries.joins]
+    while apart := [some for some in sides if some & names and not some <= names]:
+        names = names.difference(*apart)
+    return names
 
 
 def completes(query: LowAggregate, read: SourceRead) -> bool:
@@ -69,17 +83,28 @@ def completes(query: LowAggregate, read: SourceRead) -> bool:
     return column == edge.column
 
 
-def partials_of(
-    draft: JobDraft, owned: KeyOwnership, read: SourceRead, query: LowAggregate
-) -> float:
+def sample_of(draft: JobDraft, read: SourceRead, central: int) -> SourceSample | None:
+    """A sample of a read: the one that other rules have asked for, or one of its own where the
+    partial groups are likely to cost more than the sample.
+    """
+    _, known = draft.measured.samples.get(read.name, (None, None))
+    if known is not None:
+        return known
+    tuples = sum(one.estimated_tuples() for one in read.interfaces)
+    likely = 1e-9 * PARTIAL_NS * USUAL_PARTIALS * central * tuples
+    if likely < SAMPLE_SECONDS + AGGREGATION_SECONDS * central:
+        return None
+    return Measured(sample_limits(draft.config)).sample(read)
+
+
+def partials_of(query: LowAggregate, sample: SourceSample | None, partitions: int) -> float:
     """The partial groups that all partitions send of an aggregation, for each tuple of the read."""
-    _, sample = draft.measured.samples.get(read.name, (None, None))
-    keys = frozenset(map(show_expr, query.plain_keys))
     if sample is None or not sample.tuples_kept or not sample.has(query):
         return USUAL_PARTIALS
     found = sample.statistics(query)
     if not found.tuples:
         return 0.0
-    groups = found.groups(keys, found.tuples / owned.count) if keys else 1.0
+    keys = frozenset(map(show_expr, query.plain_keys))
+    groups = found.groups(keys, found.tuples / partitions) if keys else 1.0
     taken = len(sample.passed(query.name)) / sample.tuples_kept
-    return min(1.0, owned.count * groups / found.tuples) * taken
+    return min(1.0, partitions * groups / found.tuples) * taken

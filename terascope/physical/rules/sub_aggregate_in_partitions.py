@@ -2,8 +2,10 @@
 
 In: a draft whose partitions own streams. Out: a draft in which an aggregation over such a stream,
 which is not compatible with the partitioning itself, is a super-aggregate over sub-aggregates that
-every partition makes of its own rows. Aggregations over tuples of a source need no such rule: their
-partial groups leave every task anyway (`split_queries`).
+every partition makes of its own rows. Of a ranking with a limit every partition sends its own first
+rows: the order of a ranking has no ties, so the first of all are among them. Aggregations over
+tuples of a source need no such rule: their partial groups leave every task anyway
+(`split_queries`).
 """
 
 from __future__ import annotations
@@ -20,12 +22,23 @@ from terascope.physical.split.split_aggregation import (
 )
 from terascope.plan.expr import Col
 from terascope.plan.plan import reads
-from terascope.plan.rel import Aggregate, Filter, Named, NamedAgg, Project, Read, Rel, with_inputs
+from terascope.plan.rel import (
+    Aggregate,
+    Filter,
+    Named,
+    NamedAgg,
+    Project,
+    Rank,
+    Read,
+    Rel,
+    walk,
+    with_inputs,
+)
 
 
 def sub_aggregate_in_partitions(draft: JobDraft) -> JobDraft:
     """Before: Aggregate (Read kept)      After: Aggregate (Read sub), sub = Aggregate (Read kept)
-    in every partition.
+    in every partition; the same for Rank.
     """
     owned = draft.ownership
     if owned is None or draft.destination == "stream":
@@ -73,8 +86,20 @@ def divided(sub: str, rel: Rel) -> tuple[Rel, Rel] | None:
             return None if made is None else (made[0], with_inputs(rel, (made[1],)))
         case Aggregate(sets=None, emit_empty=None):
             return halves(sub, rel)
+        case Rank(source=source):
+            made = divided(sub, source)
+            if made is not None:
+                return made[0], with_inputs(rel, (made[1],))
+            if rel.limit is None or not is_rows_of_a_stream(source):
+                return None
+            return rel, replace(rel, source=Read(sub, rel.fields))
         case _:
             return None
+
+
+def is_rows_of_a_stream(rel: Rel) -> bool:
+    """Whether a relation has the rows of one stream, each by itself."""
+    return all(isinstance(one, Read | Filter | Project) for one in walk(rel))
 
 
 def halves(sub: str, rel: Aggregate) -> tuple[Rel, Rel] | None:
