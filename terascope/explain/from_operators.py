@@ -48,6 +48,10 @@ def does(operator: Operator) -> str:
             return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}"
         case physical.TreeEdge(query=query):
             return f"by {names(query.keys)}: {plural(len(query.slots), 'slot')}, of groups"
+        case physical.SendTuples(columns=columns, aggregations=count):
+            return f"{plural(columns, 'column')}, instead of the groups of {count} aggregations"
+        case physical.ReceiveTuples(column=column):
+            return f"the tuples of all partitions, by ranges of {column}"
         case physical.CombineGroups(groups=groups):
             return f"by {', '.join(f.name for f in groups.keys)}, on each host"
         case physical.Exchange(by=by):

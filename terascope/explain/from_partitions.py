@@ -8,7 +8,7 @@ from terascope.connectors.base import interface_of
 from terascope.partitioning.balance import balances
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.ownership import KeyOwnership
-from terascope.units import readable_bytes
+from terascope.units import plural, readable_bytes
 
 READ_BY_TIME = (
     "partitions: tasks read ranges of time of all partitions, since most queries need the groups of"
@@ -47,6 +47,11 @@ def ownership_notes(owned: KeyOwnership | None, job: Job) -> tuple[str, ...]:
         f"  {name} is computed above: {owned.reasons.get(name, 'it reads other sources')}"
         for name in shown
         if name not in owned.kept
+    ]
+    lines += [
+        f"  partitions send tuples of {read} once, not the partial groups of"
+        f" {plural(len(names), 'aggregation')}: {', '.join(sorted(names))}"
+        for read, names in owned.sending.items()
     ]
     return ("\n".join(lines),)
 

@@ -102,6 +102,23 @@ class TreeEdge(PhysicalOperator):
 
 
 @dataclass(frozen=True)
+class SendTuples(PhysicalOperator):
+    """Send the tuples of a partition to the tasks of their ranges of time, for the aggregations
+    that it cannot finish.
+    """
+
+    columns: int
+    aggregations: int
+
+
+@dataclass(frozen=True)
+class ReceiveTuples(PhysicalOperator):
+    """Take the tuples of a range of time, which all partitions have sent."""
+
+    column: str
+
+
+@dataclass(frozen=True)
 class CombineGroups(PhysicalOperator):
     """Merge the partial groups of the partitions of each host, before they leave it (paper 2,
     5.2.2).
@@ -198,6 +215,8 @@ Operator: TypeAlias = (
     | SelectTuples
     | GroupTuples
     | TreeEdge
+    | SendTuples
+    | ReceiveTuples
     | CombineGroups
     | Exchange
     | StoreSlices

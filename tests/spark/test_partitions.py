@@ -65,9 +65,11 @@ def case_of(
     empty: bool = False,
     low: Literal["native", "catalyst"] = "native",
     swapped: bool = False,
+    send: Literal["never", "always"] = "never",
 ) -> Case:
     """A set over two tables in partitions whose ranges of hashes are known. `empty`: one of the
-    tables has no tuples; `swapped`: its first partitions are in each other's place.
+    tables has no tuples; `swapped`: its first partitions are in each other's place; `send`: whether
+    they send tuples for what they cannot finish.
     """
     interfaces: dict[str, Interface] = {}
     for place, name in enumerate(("left", "right")):
@@ -78,7 +80,7 @@ def case_of(
             paths.append(folder / f"{name}-{at:03}.parquet")
             write_table(paths[-1], [] if empty and name == "right" else some)
         interfaces |= as_partitions(Interface(name, "parquet", ""), sorted(paths), by, False)
-    config = config_with(kernels="numpy", split_bytes=1, low=low)
+    config = config_with(kernels="numpy", split_bytes=1, low=low, send_tuples=send)
     compiled = compile_set(Source(PROTOCOL + text), Bindings(interfaces, config=config))
     plan = compiled.optimized
     expected = delivered(plan, evaluate(plan, ConnectorSources(interfaces)))
@@ -123,6 +125,31 @@ def test_kept_queries_have_no_exchange(tmp_path: Path) -> None:
         "task",
         "partition",
     }
+
+
+SENT = """
+QUERY by_b: SELECT tb, b, count(*) AS n, sum(a) AS total FROM left.S GROUP BY ts/10 AS tb, b;
+QUERY by_s: SELECT tb, s, count(*) AS n, first(b) AS early FROM left.S GROUP BY ts/10 AS tb, s;
+QUERY pairs: SELECT x.tb, x.b, x.n, y.n AS m FROM by_b x LEFT JOIN all y ON x.tb = y.tb;
+QUERY windows_of_b: SELECT b, count(*) AS n FROM left.S [RANGE 20 SLIDE 5] GROUP BY b;
+QUERY most: SELECT tb, max(n) AS n FROM by_b GROUP BY tb;
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("exchange_bytes", [1 << 28, 0], ids=["plain rows", "DataFrames"])
+def test_tuples_are_sent_for_the_others(
+    exchange_bytes: int, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("terascope.spark.engine.EXCHANGE_BYTES", exchange_bytes)
+    case = case_of(KEPT + CENTRAL + SENT, tmp_path, send="always")
+    assert case.job.ownership is not None
+    (sent,) = case.job.ownership.sending.values()
+    assert {"by_b_low", "by_s_low"} <= sent
+    with configured(spark, {"spark.sql.shuffle.partitions": "6"}):
+        found, size = spark_answers(case, tmp_path / "out", spark)
+    assert_same_answers(case.expected, found)
+    assert size > 0
 
 
 @pytest.mark.spark

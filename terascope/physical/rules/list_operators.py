@@ -15,7 +15,7 @@ from terascope.analysis.costs import Costs
 from terascope.physical.delivery import Direct, Target, TaskJoin
 from terascope.physical.draft import JobDraft
 from terascope.physical.job import Job, Output, SourceRead
-from terascope.physical.low_plan import LowAggregate, LowQuery, LowSelect, Windows
+from terascope.physical.low_plan import LowAggregate, LowPlan, LowQuery, LowSelect, Windows
 from terascope.physical.operators import (
     AssembleWindows,
     CombineGroups,
@@ -31,9 +31,11 @@ from terascope.physical.operators import (
     PrefilterTuples,
     RankRows,
     ReadSource,
+    ReceiveTuples,
     RegroupRows,
     RunPipeline,
     SelectTuples,
+    SendTuples,
     TreeEdge,
     WriteRows,
 )
@@ -42,6 +44,7 @@ from terascope.physical.rules.finish_in_tasks import needed
 from terascope.physical.settings import costs_of
 from terascope.physical.splits import split_bytes
 from terascope.physical.statistics.prospects import MASKED_NS, SLOT_NS
+from terascope.physical.time_ranges import sent_part
 from terascope.plan.plan import reads
 from terascope.plan.rel import Rel, Scan, walk
 from terascope.sharing.windows import TUPLE_NS
@@ -49,6 +52,7 @@ from terascope.sharing.windows import TUPLE_NS
 READING: tuple[Placement, ...] = ("task",)
 OWNING: tuple[Placement, ...] = ("partition",)
 COMBINING: tuple[Placement, ...] = ("host",)
+RANGES: tuple[Placement, ...] = ("merge",)
 FINISHING: tuple[Placement, ...] = ("task", "merge")
 MERGING: tuple[Placement, ...] = ("driver", "merge")
 LEFTOVERS: tuple[Placement, ...] = ("driver", "merge", "spark")
@@ -100,9 +104,10 @@ class Listing:
         if low is None:
             self.ends |= {interface.name: (name,) for interface in read.interfaces}
             return
+        sent = self.sent(read)
+        received = self.receiving(read, name) if sent else name
         if low.predicates:
-            cost, label = sum(map(self.costs.of, low.predicates)), f"prefilter {read.name}"
-            name = self.add(PrefilterTuples(label, (name,), READING, low.predicates, cost_ns=cost))
+            name = self.prefiltering(read.name, low, name, READING)
         known_queries: dict[str, LowQuery] = {q.name: q for q in (*low.inner, *low.queries)}
 
         def depth(query: LowQuery) -> int:
@@ -111,11 +116,47 @@ class Listing:
             return 0 if parent is None else 1 + depth(known_queries[parent])
 
         for query in sorted(known_queries.values(), key=depth):
-            self.low_operator(query, name, read)
+            self.low_operator(query, received if query.name in sent else name, read)
+
+    def prefiltering(
+        self, read: str, low: LowPlan, above: str, places: tuple[Placement, ...]
+    ) -> str:
+        cost = sum(map(self.costs.of, low.predicates))
+        name = f"prefilter {read}"
+        return self.add(PrefilterTuples(name, (above,), places, low.predicates, cost_ns=cost))
+
+    def sent(self, read: SourceRead) -> frozenset[str]:
+        """The aggregations of a read whose tuples partitions send."""
+        owned = self.job.ownership
+        return frozenset() if owned is None else owned.sending.get(read.name, frozenset())
+
+    @cached_property
+    def all_sent(self) -> frozenset[str]:
+        return frozenset().union(*map(self.sent, self.job.reads))
+
+    def receiving(self, read: SourceRead, above: str) -> str:
+        """Send the tuples of a read to the tasks of ranges of time."""
+        assert self.job.ownership is not None
+        assert read.edge is not None
+        part = sent_part(read, self.job.ownership)
+        assert part.low is not None
+        count = len(part.low.queries)
+        sender = SendTuples(f"send {read.name}", (above,), OWNING, len(part.low.columns), count)
+        taken = ReceiveTuples(f"read {part.name}", (self.add(sender),), RANGES, read.edge.column)
+        name = self.add(taken)
+        if part.low.predicates:
+            name = self.prefiltering(part.name, part.low, name, RANGES)
+        return name
+
+    def places_of(self, query: str) -> tuple[Placement, ...]:
+        """The places where a query next to the source groups or selects tuples."""
+        if query in self.all_sent:
+            return RANGES
+        return OWNING if self.is_kept(query) else READING
 
     def low_operator(self, query: LowQuery, above: str, read: SourceRead) -> None:
         label = self.label(query.name, read)
-        places = OWNING if self.is_kept(query.name) else READING
+        places = self.places_of(query.name)
         if isinstance(query, LowSelect):
             cost = sum(map(self.costs.of, (*query.rest, *(expr for _, expr in query.items))))
             self.add(SelectTuples(f"select {label}", (above,), places, query, cost_ns=cost))
@@ -166,8 +207,9 @@ class Listing:
                 self.windows(name, output.windows, self.ends[output.windows.stream], places)
             elif output.groups is not None and not self.is_kept(name):
                 sources = self.low_names[name]
-                owned, places = self.job.ownership, READING
-                if owned is not None and owned.combined:
+                owned = self.job.ownership
+                places = RANGES if name in self.all_sent else READING
+                if owned is not None and owned.combined and name not in self.all_sent:
                     places = COMBINING
                     combined = f"combine {name}"
                     made = CombineGroups(combined, sources, COMBINING, output.groups)
