@@ -128,6 +128,10 @@ reader delivers, no tuple has a value outside and none is NULL. The ends themsel
 the tuple was malformed or the range has a part of a row group."""
 
 
+EMPTY: Final[Options] = ((f"{HIDDEN_PREFIX}empty", ""),)
+"""The options of a part that has no tuple: any bounds are true of it."""
+
+
 @dataclass(frozen=True)
 class Range:
     """A part of a file that can be read by itself."""
@@ -160,6 +164,11 @@ class Split:
     def source(self) -> str:
         """The interface as queries name it: all partitions of an interface have its name."""
         return interface_of(self.interface)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known to have no tuple."""
+        return EMPTY[0] in self.options
 
     def bound(self, column: str) -> tuple[int, int] | None:
         """The smallest and largest value of a column; None when they are not known."""

@@ -18,6 +18,7 @@ from terascope.partitioning.sets import PartitionSet
 from terascope.physical.job import Job, SourceRead
 from terascope.physical.split.slicing import InForce, Slicing
 from terascope.physical.split.split_plan import SplitPlan
+from terascope.physical.splits import with_any_bounds
 from terascope.physical.statistics.measured import Measured
 from terascope.plan.plan import Plan, Stream
 from terascope.plan.rel import Project, Rel
@@ -87,7 +88,7 @@ class JobDraft(Job):
         for member in members:
             if (member.name, edge) not in self.found:
                 self.found[member.name, edge] = tuple(member.splits(split_bytes, edge))
-        return [split for member in members for split in self.found[member.name, edge]]
+        return with_any_bounds([s for member in members for s in self.found[member.name, edge]])
 
     def job(self) -> Job:
         """The Job, after all rules."""

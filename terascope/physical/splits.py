@@ -48,6 +48,20 @@ def fitting_split_bytes(interfaces: Iterable[Interface]) -> int:
     return min(LARGE_SPLIT_BYTES, max(SPLIT_BYTES, total // MANY_SPLITS))
 
 
+def with_any_bounds(splits: Sequence[Split]) -> list[Split]:
+    """The splits, empty ones with the last bounds of a neighbour: of no tuple everything is true,
+    and what is unknown of one split is unknown of the source.
+    """
+    found: list[Split] = []
+    last = next((split.bounds for split in splits if split.bounds), ())
+    for split in splits:
+        if split.is_empty:
+            split = replace(split, bounds=tuple((name, high, high) for name, _, high in last))
+        found.append(split)
+        last = split.bounds or last
+    return found
+
+
 def bundles(
     splits: Sequence[Split],
     tasks: int,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +101,7 @@ def test_one_aggregation_with_few_groups_is_sent_as_groups(folder: Path) -> None
 
 @pytest.mark.parametrize("settings", [{"memory_bytes": 1 << 20}, {"kernels": "numba"}])
 def test_little_memory(
-    settings: dict[str, object], folder: Path, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_payloads, "HELD_BYTES", 1000)
     found, told = rows_of(folder / "parts", "a", send_tuples="always", **settings)

@@ -74,6 +74,8 @@ def case_of(
     interfaces: dict[str, Interface] = {}
     for place, name in enumerate(("left", "right")):
         tuples = random_rows(place + 1, ROWS)
+        if send == "always":  # whose times are known
+            tuples = [row for row in tuples if row["ts"] is not None]
         paths = []
         for number, some in enumerate(divided(tuples, by, count)):
             at = 1 - number if swapped and number < 2 else number

@@ -17,7 +17,16 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from terascope.connectors import file_bytes
-from terascope.connectors.base import Column, Connector, Edge, FileFault, Range, ReadReport, Split
+from terascope.connectors.base import (
+    EMPTY,
+    Column,
+    Connector,
+    Edge,
+    FileFault,
+    Range,
+    ReadReport,
+    Split,
+)
 from terascope.connectors.file_bytes import ByteStream, GzipStream, PlainStream
 from terascope.connectors.packets.columns import BATCH_PACKETS, PacketBatch, PacketLayout
 from terascope.connectors.packets.fields import ALL_FIELDS
@@ -139,6 +148,8 @@ def found_parts(path: Path, cut: CutRule) -> Sequence[Range]:
         if fault is not None or file_bytes.starts_as_gzip(file):
             return [Range(0, size)]
         framing, at = open_framing(start)
+        if at == size:
+            return [Range(0, size, EMPTY)]
         window = SlidingWindow(PlainStream(file, at), at, size)
         return plan(window, framing, at, size, cut).parts
 

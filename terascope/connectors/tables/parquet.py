@@ -56,6 +56,8 @@ class ParquetConnector(base.Connector):
         if not size_of(path):
             return [Range(0, 0)]
         with _parquet(path) as file:
+            if not file.metadata.num_rows:
+                return [Range(0, file.metadata.num_row_groups, base.EMPTY)]
             return cut_groups(read_groups(file), target_bytes, edge)
 
     def read(
