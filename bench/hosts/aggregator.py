@@ -135,7 +135,8 @@ def job_with(compiled: Compiled, central: Collection[str]) -> Job:
     at = RULES.index(own_by_key) + 1
     rules: tuple[JobRule, ...] = (*RULES[:at], keep_central, *RULES[at:])
     bound = compiled.bindings
+    config = bound.config.changed(send_tuples="never")  # the papers send partial groups
     draft = drafted(
-        compiled.optimized, bound.interfaces, bound.cut_bytes(False), bound.config, rules=rules
+        compiled.optimized, bound.interfaces, bound.cut_bytes(False), config, rules=rules
     )
     return draft.job()

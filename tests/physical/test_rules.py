@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyarrow import csv
+from pyarrow.parquet import write_table
 
 from terascope.connectors.base import partition_name
 from terascope.connectors.registry import Interface, Partition
@@ -28,6 +30,7 @@ REFUSING = ("check_job",)
 """Rules that change none: see test_operators.py."""
 TUPLES = "ts,a,b,v\n" + "".join(f"{3 * n},{n % 7},{n % 3},{n % 50}\n" for n in range(400))
 PARTITIONED = re.compile(r"^# partitioned by: (.+)\n", re.MULTILINE)
+KIND = re.compile(r"^# kind: (.+)\n", re.MULTILINE)
 OPTIONS = re.compile(r"^# settings: (.+)\n", re.MULTILINE)
 SETTINGS = config_with(kernels="numpy", share_sample="always", share_tables="always")
 
@@ -36,13 +39,15 @@ SETTINGS = config_with(kernels="numpy", share_sample="always", share_tables="alw
 def tuples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rules") / "s.csv"
     path.write_text(TUPLES, encoding="utf-8")
+    write_table(csv.read_csv(path), path.with_suffix(".parquet"))
     return path
 
 
 def rules(tuples: Path) -> Rules[JobDraft]:
-    whole = Interface("s", "csv", str(tuples))
-
     def begun(script: str) -> JobDraft:
+        kind = "".join(KIND.findall(script)) or "csv"
+        whole = Interface("s", kind, str(tuples.with_suffix(f".{kind}")))
+        script = KIND.sub("", script)
         interfaces = {"s": whole}
         for by in PARTITIONED.findall(script):
             parts = [

@@ -92,7 +92,8 @@ def sample_of(draft: JobDraft, read: SourceRead, central: int) -> SourceSample |
         return known
     tuples = sum(one.estimated_tuples() for one in read.interfaces)
     likely = 1e-9 * PARTIAL_NS * USUAL_PARTIALS * central * tuples
-    if likely < SAMPLE_SECONDS + AGGREGATION_SECONDS * central:
+    pays = likely > SAMPLE_SECONDS + AGGREGATION_SECONDS * central
+    if not pays and draft.config.share_sample != "always":
         return None
     return Measured(sample_limits(draft.config)).sample(read)
 
