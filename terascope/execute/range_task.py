@@ -16,7 +16,7 @@ from terascope.connectors.base import Column, ReadReport, Split
 from terascope.execute.held_payloads import HeldPayload, PayloadStore
 from terascope.execute.reading_task import Bundle, NativeRead, low_rows, owned_by_tasks
 from terascope.execute.reports import Outgoing
-from terascope.execute.sent_tuples import Sending, header_of
+from terascope.execute.sent_tuples import Sending, header_of, widened
 from terascope.kernels.merge.payload import unpack_tuples
 from terascope.physical.time_ranges import SENT, TimeRanges
 
@@ -93,6 +93,5 @@ class Received:
     ) -> Iterator[pa.RecordBatch]:
         """The tuples that a split stands for, as a connector would read them."""
         del report
-        names = [column.name for column in columns]
         for batch in unpack_tuples(self._store.payload(self._held[split.ordinal])):
-            yield batch.select(names)
+            yield widened(batch, columns)

@@ -43,8 +43,8 @@ def lines(draft: JobDraft) -> Iterator[str]:
     if draft.ownership is not None:
         sets = ", ".join(f"{source} by {one}" for source, one in draft.ownership.sets.items())
         yield f"each partition ({sets}) owns {', '.join(sorted(draft.ownership.kept)) or 'nothing'}"
-        for read, sent in draft.ownership.sending.items():
-            yield f"partitions send tuples of {read} for {', '.join(sorted(sent))}"
+        for source, sent in draft.ownership.sending.items():
+            yield f"partitions send tuples of {source} for {', '.join(sorted(sent))}"
     for direct in draft.deliveries.direct.values():
         yield f"tasks write {direct.query}: {pipeline(direct.program)}"
     for query, join in draft.deliveries.joined.items():

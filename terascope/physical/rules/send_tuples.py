@@ -36,6 +36,9 @@ COLUMN_NS: Final = 20.0
 USUAL_PARTIALS: Final = 0.05
 """The partial groups for each tuple and aggregation, where no sample tells."""
 
+WORTH_SAMPLING: Final = 4.0
+"""A sample is taken on one core while the others are idle."""
+
 
 def send_tuples(draft: JobDraft) -> JobDraft:
     """Before: partial groups of central aggregations leave the partitions      After: tuples do,
@@ -92,7 +95,7 @@ def sample_of(draft: JobDraft, read: SourceRead, central: int) -> SourceSample |
         return known
     tuples = sum(one.estimated_tuples() for one in read.interfaces)
     likely = 1e-9 * PARTIAL_NS * USUAL_PARTIALS * central * tuples
-    pays = likely > SAMPLE_SECONDS + AGGREGATION_SECONDS * central
+    pays = likely > WORTH_SAMPLING * (SAMPLE_SECONDS + AGGREGATION_SECONDS * central)
     if not pays and draft.config.share_sample != "always":
         return None
     return Measured(sample_limits(draft.config)).sample(read)
