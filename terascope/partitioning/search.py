@@ -364,14 +364,21 @@ class Universe:
 
 
 def seeds(operators: Iterable[OperatorSet]) -> Iterator[KnownValue]:
-    """The values of the compatible sets, the largest of each operator."""
+    """The values of the compatible sets, the largest of each operator; and the other values that
+    are tied to one of these: where x.a = y.c and x.a = y.d, y may be partitioned by either.
+    """
     for one in operators:
         placement = one.placement()
         if not placement:
             continue
         sources = sorted(placement)
-        for values in zip(*(placement[s].expressions for s in sources), strict=True):
+        rows = list(zip(*(placement[s].expressions for s in sources), strict=True))
+        for values in rows:
             yield KnownValue(dict(zip(sources, values, strict=True)))
+        chosen = {source: set(placement[source].expressions) for source in sources}
+        for entry in one.candidates if len(sources) > 1 else ():
+            if any(entry.values[s] in chosen[s] for s in sources):
+                yield KnownValue({s: entry.values[s] for s in sources})
 
 
 def closed(values: Iterable[KnownValue]) -> list[KnownValue]:

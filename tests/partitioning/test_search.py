@@ -5,7 +5,7 @@ an exhaustive search.
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, permutations, product
 from math import inf
 
 import pytest
@@ -16,7 +16,8 @@ from terascope.partitioning.capability import capability_of
 from terascope.partitioning.cost import PlanCost
 from terascope.partitioning.reconcile import reconcile
 from terascope.partitioning.search import Search, rounded
-from terascope.partitioning.sets import Placement, parse_set
+from terascope.partitioning.sets import PartitionSet, Placement, parse_set
+from terascope.plan.expr import Col
 from terascope.types import Type
 from tests.partitioning.query_sets import (
     FLOW_COUNT,
@@ -290,3 +291,48 @@ def test_the_search_finds_the_optimum(seed: int) -> None:
     for one in found.candidates:
         refused = search.refusals(one.placement)
         assert one.kept == {node.name for node in search.nodes} - refused.keys(), text
+
+
+# ---- the optimum over two sources ----------------------------------------------------------------
+
+TIED = [("a", "c"), ("b", "d"), ("n", "m"), ("a", "d"), ("b", "c")]
+
+
+def random_set_of_two(chance: random.Random) -> str:
+    """Aggregations over two sources, and joins across them."""
+    text = ""
+    for name, columns, source in (("x", "abn", "l.LEFTS"), ("y", "cdm", "r.RIGHTS")):
+        for number in range(chance.randint(1, 3)):
+            keys = ", ".join(chance.sample(columns, chance.randint(1, 3)))
+            text += grouped(f"{name}{number}", keys, source)
+    for number in range(chance.randint(0, 2)):
+        pairs = chance.sample(TIED, chance.randint(1, 2))
+        equal = " AND ".join(f"p.{x} = q.{y}" for x, y in pairs)
+        text += (
+            f"QUERY j{number}: SELECT p.time, p.a, q.m FROM l.LEFTS p, r.RIGHTS q"
+            f" WHERE p.time = q.time AND {equal};\n"
+        )
+    return text
+
+
+def all_sets(columns: str) -> list[PartitionSet]:
+    """Every set of some columns, in every order: the n-th of two sources are equal in a join."""
+    return [
+        PartitionSet(tuple(Col(name, Type.UINT) for name in some))
+        for size in range(len(columns) + 1)
+        for some in permutations(columns, size)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_search_finds_the_optimum_over_two_sources(seed: int) -> None:
+    chance = random.Random(seed)
+    text = random_set_of_two(chance)
+    names = [line.split(":")[0].removeprefix("QUERY ") for line in text.splitlines()]
+    outcomes = {name: (chance.uniform(0.01, 1.0), chance.choice([4.0, 10.0])) for name in names}
+    search = search_of(TWO + text, outcomes)
+    least = min(
+        search.candidate({"l": left, "r": right}).cost
+        for left, right in product(all_sets("abn"), all_sets("cdm"))
+    )
+    assert rounded(best(search).cost) == rounded(least), text
