@@ -23,6 +23,11 @@ UNPARTITIONED = (
     " with --partitioned-by"
 )
 
+SENT = (
+    "where the groups of sub-aggregates would be more work than the tuples, partitions send tuples"
+    " instead: --stage job says so"
+)
+
 
 def picture_of_partitions(compiled: Compiled) -> Picture:
     """The distributed plan of a set.
@@ -34,6 +39,8 @@ def picture_of_partitions(compiled: Compiled) -> Picture:
     if made is None:
         return Picture("partitions", compiled.source.title, (), notes=(UNPARTITIONED,))
     reasons = [f"{name} is not in the partitions: {why}" for name, why in made.reasons.items()]
+    if any(copy.work == "sub-aggregate" for copy in made.copies):
+        reasons.append(SENT)
     title = compiled.source.title
     return Picture("partitions", title, tuple(boxes_of(made)), notes=tuple(reasons))
 
