@@ -1,7 +1,8 @@
 """The driver of a cluster: runs a query set over partitions as often as it is told to.
 
 In: the master, a folder with partitions, a query file, a folder for results, the bytes of a
-micro-batch; on stdin a line `batch NAME` or `stream NAME` for each run. Out: the results in folders
+micro-batch; on stdin a line `batch NAME`, `sent NAME` (a batch whose partitions send tuples, not
+partial groups) or `stream NAME` for each run. Out: the results in folders
 of these names; on stdout `ready`, and for each run a line `running NAME`, `micro-batch N` after
 each of a stream, and `done JSON` with the places of tasks.
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from terascope.config import load_config
-from terascope.session import Session
+from terascope.session import QuerySet, Session
 from terascope.spark.session import SparkSession, open_session
 from tests.conftest import QUICK_START
 
@@ -41,15 +42,20 @@ def tell(*words: object) -> None:
 
 class Driver:
     def __init__(
-        self, spark: SparkSession, session: Session, queries: str, folder: Path, batch_bytes: int
-    ) -> None:
+        self, spark: SparkSession, queries: QuerySet, sending: QuerySet, folder: Path,
+        batch_bytes: int,
+    ) -> None:  # fmt: skip
+        """`sending`: the same queries, for which partitions send tuples."""
         self._spark, self._batch_bytes = spark, batch_bytes
-        self._queries, self._folder = session.load(queries), folder
+        self._queries, self._sending, self._folder = queries, sending, folder
         self._seen: set[int] = set()
 
-    def batch(self, name: str) -> dict[str, Any]:
-        self._queries.write(self._folder / name, "parquet", engine="spark")
-        return {}
+    def run(self, kind: str, name: str) -> dict[str, Any]:
+        if kind == "stream":
+            return self.stream(name)
+        queries = self._sending if kind == "sent" else self._queries
+        queries.write(self._folder / name, "parquet", engine="spark")
+        return {"sending": "send trace " in queries.explain("job")}
 
     def stream(self, name: str) -> dict[str, Any]:
         settings: dict[str, Any] = {
@@ -92,18 +98,21 @@ class Driver:
 
 def main(master: str, partitions: str, queries: str, folder: Path, batch_bytes: int) -> None:
     spark = open_session(master, "terascope-hosts", SETTINGS)
-    config = load_config(split_bytes=1 << 18, kernels="numpy", master=master)
+    config = load_config(split_bytes=1 << 18, kernels="numpy", master=master, send_tuples="never")
+    sending = config.changed(send_tuples="always")
     try:
-        with Session(spark, config=config) as session:
-            session.source(f"trace=parquet:{partitions}")
+        with Session(spark, config=config) as session, Session(spark, config=sending) as other:
+            for one in (session, other):
+                one.source(f"trace=parquet:{partitions}")
             count = len(session.bindings.interfaces)
-            driver = Driver(spark, session, queries, folder, batch_bytes)
+            sets = session.load(queries), other.load(queries)
+            driver = Driver(spark, *sets, folder, batch_bytes)
             tell("ready")
             for line in sys.stdin:
                 kind, name = line.split()
                 tell("running", name)
                 began = time.monotonic()
-                said = driver.batch(name) if kind == "batch" else driver.stream(name)
+                said = driver.run(kind, name)
                 said |= {"seconds": time.monotonic() - began}
                 tell("done", json.dumps({**said, **driver.tasks(count)}))
     finally:

@@ -33,12 +33,15 @@ def test_tasks_run_on_the_hosts_of_their_partitions(tmp_path: Path) -> None:
         assert {n: set(hosts) for n, hosts in said["hosts"].items()} == {
             str(number): {address} for number, address in enumerate(addresses)
         }
+        assert not said["sending"]
+        assert runs.run("sent", "sent")["sending"]
         streamed = runs.run("stream", "stream")
         assert streamed["batches"] > 4
         assert streamed["places"].get("ANY", 0) == 0
         assert streamed["places"]["NODE_LOCAL"] >= 2 * streamed["batches"]
         expected = runs.rows("batch", "batch")
         assert all(expected[name] for name in NAMES)
+        assert runs.rows("batch", "sent") == expected
         assert runs.rows("stream", "stream") == expected
 
 
@@ -115,12 +118,13 @@ def await_back(runs: Runs, name: str) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("moment", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", ["batch", "sent"])
 def test_a_batch_survives_a_lost_host(
-    runs: Runs, expected: Mapping[str, list[tuple[Any, ...]]], fault: str, moment: float
+    runs: Runs, expected: Mapping[str, list[tuple[Any, ...]]], kind: str, fault: str, moment: float
 ) -> None:
-    name = f"batch_{fault}_{moment:g}"
-    calm = runs.run("batch", f"{name}_calm")["seconds"]
-    runs.start("batch", name)
+    name = f"{kind}_{fault}_{moment:g}"
+    calm = runs.run(kind, f"{name}_calm")["seconds"]
+    runs.start(kind, name)
     time.sleep(moment * calm)  # the moment of the fault is what the test is about
     repair = FAULTS[fault](runs)
     runs.done()
