@@ -42,7 +42,9 @@ class TimeRanges:
         return np.searchsorted(np.array(self.edges[1:-1], np.int64), values, "right")
 
     def splits(self, interfaces: Iterable[str]) -> list[tuple[Split, ...]]:
-        """For each range, the tuples of all interfaces as splits with these bounds."""
+        """Return, for each range, splits with its bounds that stand for the tuples of the
+        interfaces.
+        """
         names = tuple(interfaces)
         return [
             tuple(Split(SENT, n, "", 0, 0, 0, (), ((self.column, a, b - 1),)) for n in names)
@@ -75,8 +77,8 @@ def has_epochs(read: SourceRead, edge: Edge) -> bool:
 
 
 def partition_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
-    """The work of the tasks that read partitions: without what is computed from tuples they send,
-    but with all columns.
+    """Return the read that the tasks of partitions do: without the aggregations that are computed
+    from the tuples they send, but with all columns.
     """
     if read.name not in owned.sending:
         return read
@@ -86,7 +88,7 @@ def partition_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
 
 
 def sent_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
-    """The work of the tasks that get the tuples, as a read of the columns that are sent."""
+    """Return the read that the tasks of ranges do: of the columns that partitions send them."""
     assert read.low is not None
     assert read.edge is not None
     low = read.low.part_of(owned.sending[read.name])

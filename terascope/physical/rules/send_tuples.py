@@ -28,16 +28,16 @@ from terascope.physical.time_ranges import has_epochs
 from terascope.plan.show import show_expr
 
 PARTIAL_NS: Final = 250.0
-"""To pack, move and merge a partial group."""
+"""The cost of packing, moving and merging a partial group."""
 SENT_NS: Final = 60.0
-"""To put a tuple into its range, and to take it from there."""
+"""The cost of putting a tuple into its range and of taking it from there."""
 COLUMN_NS: Final = 20.0
-"""To pack, move and unpack a column of a tuple."""
+"""The cost of packing, moving and unpacking a column of a tuple."""
 USUAL_PARTIALS: Final = 0.05
-"""The partial groups for each tuple and aggregation, where no sample tells."""
-
+"""The assumed partial groups for each tuple and aggregation, where there is no sample."""
 WORTH_SAMPLING: Final = 4.0
-"""A sample is taken on one core while the others are idle."""
+"""The gain that a sample must promise, in multiples of its cost: it is taken on one core while the
+others are idle."""
 
 
 def send_tuples(draft: JobDraft) -> JobDraft:
@@ -69,7 +69,9 @@ def chosen_of(draft: JobDraft, owned: KeyOwnership, read: SourceRead) -> set[str
 
 
 def joined_alike(draft: JobDraft, names: set[str]) -> set[str]:
-    """The streams without those that tasks join with others: both sides of a join are in a task."""
+    """Return the streams whose join partners are among them, too: tasks join streams that they both
+    compute.
+    """
     sides = [{side.program.stream for side in join.sides} for join in draft.deliveries.joins]
     while apart := [some for some in sides if some & names and not some <= names]:
         names = names.difference(*apart)
