@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from terascope.execute.spill import SpillFile, temporary_file
@@ -52,27 +53,30 @@ class PayloadStore:
         return self._file.read(held.at, held.size).tobytes()
 
 
-class PayloadsByStream:
-    """The payloads of several streams. Those of a stream are gone when they have been taken."""
+def by_stream(packed: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """Give each stream with all of its payloads, one stream after the other. The payloads of the
+    first stream are given as they come, those of all others are held meanwhile: the payloads of a
+    stream have to be taken before the next stream.
+    """
+    store = PayloadStore()
+    held: dict[int, list[HeldPayload]] = {}
+    remaining = iter(packed)
+    for first, payload in remaining:
+        yield first, chain([payload], held_others(first, remaining, store, held))
+    for stream in sorted(held):
+        waiting = held.pop(stream)[::-1]
+        yield stream, (store.payload(waiting.pop()) for _ in range(len(waiting)))
 
-    def __init__(self) -> None:
-        self._store = PayloadStore()
-        self._held: dict[int, list[HeldPayload]] = {}
 
-    def add_others(self, stream: int, packed: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
-        """The payloads of one stream as they come; those of all others are held."""
-        for number, payload in packed:
-            if number == stream:
-                yield payload
-            else:
-                self._held.setdefault(number, []).append(self._store.hold(payload))
-
-    def take_streams(self) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Each stream with its payloads, in the order of their numbers."""
-        for stream in sorted(self._held):
-            yield stream, self._taken(self._held.pop(stream))
-
-    def _taken(self, held: list[HeldPayload]) -> Iterator[bytes]:
-        held.reverse()
-        while held:
-            yield self._store.payload(held.pop())
+def held_others(
+    stream: int,
+    packed: Iterable[tuple[int, bytes]],
+    store: PayloadStore,
+    held: dict[int, list[HeldPayload]],
+) -> Iterator[bytes]:
+    """Give the payloads of one stream, and hold those of all others."""
+    for number, payload in packed:
+        if number == stream:
+            yield payload
+        else:
+            held.setdefault(number, []).append(store.hold(payload))

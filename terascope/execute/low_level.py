@@ -257,10 +257,10 @@ class LowLevelRun(Generic[OnePass, HighRows]):
     def _range_work(self, reads: Sequence[SourceRead], owned: KeyOwnership) -> RangeWork:
         """The work of the tasks that get the tuples which partitions send."""
         sending = [read for read in reads if read.name in owned.sending]
-        return RangeWork(
-            tuple(self._reading(sent_part(read, owned)) for read in sending),
-            tuple(ranges_for(read, self._engine.tasks) for read in sending),
-            tuple(read.name for read in sending),
+        return RangeWork.of(
+            [self._reading(sent_part(read, owned)) for read in sending],
+            [ranges_for(read, self._engine.tasks) for read in sending],
+            [read.name for read in sending],
         )
 
     def _read(self, read: SourceRead) -> None:

@@ -20,7 +20,6 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from terascope.execute.delivery import Delivery
-from terascope.execute.held_payloads import PayloadsByStream
+from terascope.execute.held_payloads import by_stream
 from terascope.execute.reading_task import addressed
 from terascope.execute.reports import Meter, Outgoing
 from terascope.execute.results.parts import Part, write_part
@@ -341,26 +340,16 @@ class Merging:
     def _filled(
         self, packed: Iterable[tuple[int, bytes]], operator: str, meter: Meter
     ) -> Iterator[tuple[int, Merger]]:
-        """The mergers of all streams with their partials, one after the other, so that each has
-        the whole memory. The stream that comes first is merged at once, the others are held.
+        """Give a merger with all partials of a stream, one stream after the other, so that each has
+        the whole memory.
         """
-        held = PayloadsByStream()
-        remaining = iter(packed)
-        for number, payload in remaining:
-            own = held.add_others(number, chain([(number, payload)], remaining))
-            yield number, self._with_all(number, own, operator, meter)
-        for number, payloads in held.take_streams():
-            yield number, self._with_all(number, payloads, operator, meter)
-
-    def _with_all(
-        self, number: int, payloads: Iterable[bytes], operator: str, meter: Meter
-    ) -> Merger:
-        name, merger = f"{operator} {self.targets[number].name}", self.merger(number)
-        for payload in payloads:
-            with meter.timing(name):
-                merger.add(payload)
-        meter.add(name, spilled_bytes=merger.spilled_bytes)
-        return merger
+        for number, payloads in by_stream(packed):
+            name, merger = f"{operator} {self.targets[number].name}", self.merger(number)
+            for payload in payloads:
+                with meter.timing(name):
+                    merger.add(payload)
+            meter.add(name, spilled_bytes=merger.spilled_bytes)
+            yield number, merger
 
     def delivered(
         self, number: int, groups: MergedGroups, delivery: Delivery, meter: Meter

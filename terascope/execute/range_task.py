@@ -7,7 +7,7 @@ groups are complete, and need no exchange.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from terascope.execute.reading_task import Bundle, NativeRead, low_rows, owned_b
 from terascope.execute.reports import Outgoing
 from terascope.execute.sent_tuples import Sending, header_of, widened
 from terascope.kernels.merge.payload import unpack_tuples
+from terascope.physical.splits import Epochs
 from terascope.physical.time_ranges import SENT, TimeRanges
 
 
@@ -30,6 +31,18 @@ class RangeWork:
     """The ranges of each read."""
     sources: tuple[str, ...]
     """The names of the reads of the partitions."""
+    owned: tuple[Sequence[Mapping[int, Epochs | None]], ...]
+    """For each read and range, the epochs that the task of the range owns, by query."""
+
+    @classmethod
+    def of(
+        cls, readings: Sequence[NativeRead], ranges: Sequence[TimeRanges], sources: Iterable[str]
+    ) -> RangeWork:
+        owned = (
+            owned_by_tasks(reading, some.splits(one.name for one in reading.read.interfaces))
+            for reading, some in zip(readings, ranges, strict=True)
+        )
+        return cls(tuple(readings), tuple(ranges), tuple(sources), tuple(owned))
 
     def sending(self, compressed: bool) -> dict[str, Sending]:
         """What the tasks of partitions send, by the name of the read."""
@@ -55,10 +68,8 @@ class RangeWork:
             splits = received.in_order(place)
             if not splits:
                 continue
-            names = [one.name for one in reading.read.interfaces]
             number = received.range
-            mine = owned_by_tasks(reading, self.ranges[place].splits(names))[number]
-            bundle = Bundle(tuple(splits), mine, number)
+            bundle = Bundle(tuple(splits), self.owned[place][number], number)
             for row in low_rows(reading, bundle, read=received.read):
                 if row.kind != "report":  # the task of the partition has reported these tuples
                     yield row

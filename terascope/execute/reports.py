@@ -78,9 +78,9 @@ Kind: TypeAlias = Literal[
     "groups", "rows", "tuples", "part", "rest", "report", "counters", "values"
 ]
 """Partial groups to be merged; tuples for the high level; tuples of a source for the task of their
-range of time; a part that was written; a query whose
-leftover rows have to be joined; the counts of the readers; the counters of the operators; the
-values of the partitioning set that a partition has."""
+range of time; a part that was written; a query whose leftover rows have to be joined; the counts of
+the readers; the counters of the operators; the values of the partitioning set that a partition has.
+"""
 
 SMALL_PAYLOAD_BYTES: Final = 1 << 16
 """A payload up to this size is sent to the driver."""

@@ -8,10 +8,10 @@ it unpacks them: their range, their interface and the least and greatest of thei
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -102,8 +102,8 @@ class TupleSender:
         column = self.sending.ranges.column
         whole = pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
         (rows,) = whole.to_batches()
-        least = pc.min_max(rows.column(column)).as_py()
-        bounds = ((column, least["min"], least["max"]),)
+        ends = pc.min_max(rows.column(column)).as_py()
+        bounds = ((column, ends["min"], ends["max"]),)
         header = json.dumps([number, interface, rows.num_rows, bounds])
         rows = narrowed(rows).replace_schema_metadata({HEADER: header})
         payload = pack_tuples(rows, compressed=self.sending.compressed)
@@ -148,9 +148,5 @@ def header_of(payload: bytes) -> SentHeader:
     """What stands beside packed tuples."""
     with pa.ipc.open_stream(payload) as stream:
         number, interface, rows, bounds = json.loads(stream.schema.metadata[HEADER])
-    return SentHeader(number, interface, rows, tuple(map(bound, bounds)))
-
-
-def bound(found: Iterable[Any]) -> tuple[str, int, int]:
-    column, least, most = found
-    return column, least, most
+    known = tuple((column, least, most) for column, least, most in bounds)
+    return SentHeader(number, interface, rows, known)

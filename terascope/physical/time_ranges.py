@@ -19,7 +19,7 @@ from terascope.kernels.columns.arrays import Ints
 from terascope.physical.job import SourceRead
 from terascope.physical.ownership import KeyOwnership
 from terascope.physical.splits import split_bytes
-from terascope.physical.time_cuts import TimeSpread
+from terascope.physical.time_cuts import TimeSpread, bounds_of
 
 SENT: Final = "tuples"
 """The kind of splits that hold tuples which other tasks have sent."""
@@ -67,13 +67,8 @@ def ranges_for(read: SourceRead, tasks: int) -> TimeRanges:
 
 def has_epochs(read: SourceRead, edge: Edge) -> bool:
     """Whether the times of a read are known, and are those of several epochs."""
-    found = [split.bound(edge.column) for split in read.splits]
-    known = [bound for bound in found if bound is not None]
-    if not known or len(known) < len(found):
-        return False
-    first, last = min(low for low, _ in known), max(high for _, high in known)
-    step = edge.often or edge.step
-    return first // step < last // step
+    found, step = bounds_of(read.splits, edge.column), edge.often or edge.step
+    return found is not None and found[0] // step < found[1] // step
 
 
 def partition_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
@@ -94,12 +89,7 @@ def sent_part(read: SourceRead, owned: KeyOwnership) -> SourceRead:
     low = read.low.part_of(owned.sending[read.name])
     used = low.columns_used | {read.edge.column}
     low = replace(low, columns=tuple(c for c in low.columns if c.name in used))
-    return replace(read, name=received_name(read.name), low=low, clocks=())
-
-
-def received_name(read: str) -> str:
-    """The name of a read of tuples that the partitions of a read have sent."""
-    return f"{read} by time"
+    return replace(read, name=f"{read.name} by time", low=low, clocks=())
 
 
 def read_parts(reads: Iterable[SourceRead], owned: KeyOwnership | None) -> Iterator[SourceRead]:
